@@ -1,0 +1,10 @@
+# Everything comes from Debian packages; scripts/setup.sh installs them.
+find_package(fmt 9 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(yaml-cpp 0.7 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(GTest 1.12 REQUIRED)
+find_package(Threads REQUIRED)
+if(SEXTANT_BENCHMARKS)
+  find_package(benchmark 1.7 REQUIRED)
+endif()
