@@ -30,7 +30,7 @@ struct Software {
   int defer_embedding_weight_gradient = 0;  ///< micro-batches whose head weight gradient waits; 0 = off, −1 = all
   bool expandable_segments = false;
   bool compiled = false;                    ///< torch.compile or XLA
-  double fp32_residual = false;
+  bool fp32_residual = false;
   /// Data-parallel gradients travel in this many bytes an element.
   int gradient_reduce_bytes = 4;
   bool post_validates_optimizer = false;    ///< zero-bubble runtimes: the step is as long as a stage's span
