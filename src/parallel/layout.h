@@ -36,6 +36,9 @@ struct Recompute {
   std::uint32_t modules = 0;  ///< RecomputeModule bits, selective only
   /// torchtitan: every n-th layer is checkpointed (selective "2"); 0 = not used.
   int every_nth_layer = 0;
+  /// Primus recompute_layer_ids: exactly these decoder layers (MTP depth d is layers + d) are recomputed, sorted;
+  /// granularity is full and `layers` is 0. Empty = not used.
+  std::vector<int> layer_ids;
 
   bool operator==(const Recompute&) const = default;
 };
