@@ -35,7 +35,7 @@ struct AttentionCore {
   double heads = 0, kv_heads = 0;
   double query_tokens = 0;
   double key_tokens = 0;        ///< keys each query could see before masking
-  double pairs_per_head = 0;    ///< query-key pairs that are really computed: causal half, window, CP share
+  double pairs_per_head = 0;    ///< of one sequence: query-key pairs really computed (causal half, window, CP share)
   double head_dim = 0, value_head_dim = 0;
   bool fused = true;            ///< flash-style; unfused writes the scores
   bool dropout = false;
@@ -62,6 +62,9 @@ struct Collective {
   /// All-to-all of token copies: copies of one token to experts on the same remote domain travel once when the
   /// dispatcher deduplicates (DeepEP); expected distinct remote domains a token reaches. 0 = no deduplication.
   double distinct_domains_per_token = 0;
+  /// Copies each token makes in `bytes` (its top_k); 0 = not token copies. bytes / copies_per_token is one copy of
+  /// every token, what each distinct domain receives.
+  double copies_per_token = 0;
 };
 
 /// What a report lumps together.
