@@ -39,6 +39,8 @@ struct Recompute {
   /// Primus recompute_layer_ids: exactly these decoder layers (MTP depth d is layers + d) are recomputed, sorted;
   /// granularity is full and `layers` is 0. Empty = not used.
   std::vector<int> layer_ids;
+  /// Megatron-LM --distribute-saved-activations: each tensor-parallel rank keeps its share of the saved layer inputs.
+  bool distribute_saved_activations = false;
 
   bool operator==(const Recompute&) const = default;
 };
