@@ -41,6 +41,9 @@ struct Options {
 struct Answer {
   std::vector<Scored> best;    ///< at most `keep` fitting points, best first
   std::vector<Scored> pareto;  ///< no evaluated fitting point is better in both objective and peak bytes
+  /// score_all only: the best objective of a fitting point with each value of each axis; kNothingFits where
+  /// none.
+  std::vector<std::vector<double>> best_by_value;
   std::vector<std::int64_t> violated;  ///< points that violate each rule; score_all only
   double points = 0;
   double legal = 0;

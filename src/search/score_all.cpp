@@ -17,9 +17,12 @@ namespace {
 constexpr std::size_t kBlockPoints = 4096;
 
 struct Tally {
-  explicit Tally(std::size_t keep, std::size_t rules) : leaders(keep), violated(rules, 0) {}
+  Tally(const Space& space, std::size_t keep, std::size_t rules) : leaders(keep), violated(rules, 0) {
+    for (const Axis& axis : space.axes) best_by_value.emplace_back(axis.values.size(), kNothingFits);
+  }
   Leaders leaders;
   ParetoFront front;
+  std::vector<std::vector<double>> best_by_value;
   std::vector<std::int64_t> violated;
   double legal = 0;
   double fit = 0;
@@ -54,12 +57,22 @@ void score_block(const Space& space, std::size_t first, std::size_t last, Evalua
     tally.fit += 1;
     tally.leaders.offer(point, outcome);
     tally.front.offer(point, outcome);
+    for (std::size_t axis = 0; axis < point.size(); ++axis) {
+      double& best = tally.best_by_value[axis][point[axis]];
+      best = std::max(best, outcome.objective);
+    }
   }
 }
 
 void merge(Tally& into, const Tally& from) {
   into.leaders.merge(from.leaders);
   into.front.merge(from.front);
+  for (std::size_t axis = 0; axis < into.best_by_value.size(); ++axis) {
+    for (std::size_t value = 0; value < into.best_by_value[axis].size(); ++value) {
+      double& best = into.best_by_value[axis][value];
+      best = std::max(best, from.best_by_value[axis][value]);
+    }
+  }
   for (std::size_t i = 0; i < into.violated.size(); ++i) into.violated[i] += from.violated[i];
   into.legal += from.legal;
   into.fit += from.fit;
@@ -74,7 +87,7 @@ Answer score_all(const Space& space, const EvaluatorFactory& factory, const Opti
   const std::size_t threads = std::max<std::size_t>(options.threads, 1);
   std::vector<std::unique_ptr<Evaluator>> evaluators(threads);
   // One tally a thread is enough: leaders, front and counts do not depend on the order of offers.
-  std::vector<Tally> tallies(threads, Tally(options.keep, factory.rules()));
+  std::vector<Tally> tallies(threads, Tally(space, options.keep, factory.rules()));
   std::atomic<bool> stopped{false};
   std::atomic<std::size_t> done{0};
   std::mutex progress_mutex;
@@ -92,10 +105,11 @@ Answer score_all(const Space& space, const EvaluatorFactory& factory, const Opti
     if (!options.progress({static_cast<double>(done), static_cast<double>(points), objective}))
       stopped = true;
   });
-  Tally total(options.keep, factory.rules());
+  Tally total(space, options.keep, factory.rules());
   for (const Tally& tally : tallies) merge(total, tally);
   return {.best = total.leaders.best(),
           .pareto = total.front.points(),
+          .best_by_value = total.best_by_value,
           .violated = total.violated,
           .points = static_cast<double>(points),
           .legal = total.legal,
