@@ -1,0 +1,305 @@
+#include "tuner/training_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "backends/rules.h"
+#include "backends/workload.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "config/document.h"
+#include "config/embedded_data.h"
+
+namespace sextant::tuner {
+namespace {
+
+using Values = std::vector<std::string>;
+
+/// The order in which a tree search fixes axes: what decides memory and most of the time first.
+constexpr std::array kOrder{"pp",        "tp",       "cp",        "ep",    "etp",          "mbs",
+                            "sharding",  "vpp",      "schedule",  "group", "first_layers", "last_layers",
+                            "recompute", "dispatch", "sync_free", "loss"};
+
+Values numbers(const std::vector<std::int64_t>& list) {
+  Values values;
+  for (const std::int64_t number : list) values.push_back(std::to_string(number));
+  return values;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t limit) {
+  std::vector<std::int64_t> list;
+  for (std::int64_t d = 1; d <= std::min(number, limit); ++d) {
+    if (number % d == 0) list.push_back(d);
+  }
+  return list;
+}
+
+Values layer_divisors(const training::Job& job) {
+  return numbers(divisors(job.model->layers(), job.cluster->gpus()));
+}
+
+Values schedules(const training::Job& job, bool hypothetical) {
+  Values values;
+  const auto launchable = backends::launchable_schedules(job.backend);
+  for (int i = 0; i <= static_cast<int>(pipeline::Algorithm::kDualPipeV); ++i) {
+    const auto algorithm = static_cast<pipeline::Algorithm>(i);
+    const bool offered = hypothetical || std::ranges::find(launchable, algorithm) != launchable.end();
+    if (offered && pipeline::available(algorithm)) values.emplace_back(pipeline::name(algorithm));
+  }
+  return values;
+}
+
+/// Values of an axis written as a word in a space file.
+Values values_of_word(const config::Node& node, const training::Job& job, bool hypothetical) {
+  const std::string word = config::as_text(node);
+  if (word == "layer-divisors") return layer_divisors(job);
+  if (word == "launchable") return schedules(job, hypothetical);
+  const std::array<std::string, 2> known{"layer-divisors", "launchable"};
+  throw base::UserError(node.position, node.path,
+                        "'" + word + "' names no set of values; give a list, layer-divisors or launchable" +
+                            base::did_you_mean(word, known));
+}
+
+/// MoE axes of a dense model have nothing to turn.
+bool applies(const std::string& axis, const training::Job& job) {
+  const bool moe_axis = axis == "ep" || axis == "etp" || axis == "dispatch" || axis == "sync_free";
+  return !moe_axis || job.model->has_experts();
+}
+
+std::size_t rank_of(const std::string& axis) {
+  const auto place = std::ranges::find(kOrder, axis);
+  return static_cast<std::size_t>(place - kOrder.begin());
+}
+
+void sort_axes(search::Space& space) {
+  std::ranges::stable_sort(space.axes, {}, [](const search::Axis& axis) { return rank_of(axis.name); });
+}
+
+search::Axis* find_axis(search::Space& space, const std::string& name) {
+  const auto place = std::ranges::find(space.axes, name, &search::Axis::name);
+  return place == space.axes.end() ? nullptr : &*place;
+}
+
+void require_knob(const std::string& name, const std::string& flag) {
+  const std::vector<std::string> known = backends::short_names();
+  if (std::ranges::find(known, name) != known.end()) return;
+  throw base::UserError({flag}, {}, "'" + name + "' is no axis" + base::did_you_mean(name, known));
+}
+
+search::Space read_space(const config::Node& document, const training::Job& job, bool hypothetical) {
+  config::refuse_unknown_keys(document, {"name", "description", "axes"});
+  search::Space space;
+  space.name = config::text_or(document, "name", document.position.file);
+  for (const auto& [name, node] : config::require_mapping(config::require(document, "axes")).entries) {
+    require_knob(name, node.position.text());
+    Values values;
+    if (node.kind == config::Node::Kind::kSequence) {
+      for (const config::Node& item : node.items) values.push_back(config::as_text(item));
+    } else {
+      values = values_of_word(node, job, hypothetical);
+    }
+    if (values.empty()) throw base::UserError(node.position, node.path, "has no values; list at least one");
+    if (applies(name, job)) space.axes.push_back({name, std::move(values)});
+  }
+  return space;
+}
+
+// ---- The open space: every value of every axis
+// -------------------------------------------------------------------
+
+Values powers_of_two(std::int64_t limit) {
+  std::vector<std::int64_t> list;
+  for (std::int64_t n = 1; n <= limit; n *= 2) list.push_back(n);
+  return numbers(list);
+}
+
+std::int64_t most_heads(const model::Model& model) {
+  std::int64_t heads = 1;
+  for (const auto& layer : model.classes) heads = std::max(heads, layer.attention.heads);
+  return heads;
+}
+
+std::int64_t most_experts(const model::Model& model) {
+  std::int64_t experts = 1;
+  for (const auto& layer : model.classes) experts = std::max(experts, layer.mlp.experts);
+  return experts;
+}
+
+/// "none", the selective modules that the model has, and full recomputation of 1, 2, 3, 4, 6, 8, 12, 16 …
+/// layers of a stage up to all of them.
+Values open_recompute(const training::Job& job) {
+  Values values{"none", "selective"};
+  if (job.model->has_experts()) {
+    for (const char* modules : {"selective:moe_act", "selective:layernorm,moe_act", "selective:moe"}) {
+      values.emplace_back(modules);
+    }
+  }
+  values.emplace_back("selective:mlp");
+  values.emplace_back("full");
+  for (std::int64_t step = 1; step <= job.model->layers(); step *= 2) {
+    values.push_back(fmt::format("full:block:{}", step));
+    if (step >= 2 && step + step / 2 <= job.model->layers())
+      values.push_back(fmt::format("full:block:{}", step + step / 2));
+  }
+  return values;
+}
+
+/// Layers on the first or last rank within two of an even split; 0 = even.
+Values open_stage_counts(const training::Job& job) {
+  std::vector<std::int64_t> list{0};
+  for (const std::int64_t pp : divisors(job.cluster->gpus(), job.model->layers())) {
+    if (pp == 1) continue;
+    const std::int64_t even = job.model->layers() / pp;
+    for (std::int64_t count = std::max<std::int64_t>(1, even - 2); count <= even + 2; ++count)
+      list.push_back(count);
+  }
+  std::ranges::sort(list);
+  const auto repeated = std::ranges::unique(list);
+  list.erase(repeated.begin(), repeated.end());
+  return numbers(list);
+}
+
+Values open_values(const std::string& axis, const training::Job& job, bool hypothetical) {
+  const std::int64_t world = job.cluster->gpus();
+  if (axis == "tp") return numbers(divisors(most_heads(*job.model), world));
+  if (axis == "pp") return numbers(divisors(world, job.model->layers()));
+  if (axis == "vpp") return numbers(divisors(job.model->layers(), job.model->layers()));
+  if (axis == "cp") return powers_of_two(world);
+  if (axis == "ep") return numbers(divisors(most_experts(*job.model), world));
+  if (axis == "etp") return powers_of_two(std::min<std::int64_t>(world, 8));
+  if (axis == "mbs") return numbers({1, 2, 3, 4, 5, 6, 7, 8});
+  if (axis == "schedule") return schedules(job, hypothetical);
+  if (axis == "recompute") return open_recompute(job);
+  if (axis == "dispatch") return {"alltoall", "allgather", "deepep"};
+  if (axis == "sync_free") return job.backend == "primus" ? Values{"0", "1", "2", "3"} : Values{"0"};
+  if (axis == "sharding") return {"none", "distributed_optimizer", "fsdp2"};
+  if (axis == "loss") return {"plain", "native_fused", "fused"};
+  if (axis == "first_layers" || axis == "last_layers") return open_stage_counts(job);
+  if (axis.starts_with("overlap_")) return {"false", "true"};
+  return {};
+}
+
+void open_axis(search::Space& space, const std::string& name, const training::Job& job, bool hypothetical) {
+  require_knob(name, "--open " + name);
+  if (!applies(name, job)) return;
+  const Values values = open_values(name, job, hypothetical);
+  if (values.empty()) {
+    throw base::UserError({"--open " + name}, {},
+                          "this knob has no list of values to try; give them in a --space file");
+  }
+  if (search::Axis* axis = find_axis(space, name)) {
+    axis->values = values;
+  } else {
+    space.axes.push_back({name, values});
+  }
+}
+
+void open_all(search::Space& space, const training::Job& job, bool hypothetical) {
+  space.axes.clear();
+  space.name = "all";
+  for (const char* axis : kOrder) {
+    if (std::string_view(axis) != "group") open_axis(space, axis, job, hypothetical);
+  }
+  for (const char* axis :
+       {"overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_p2p", "overlap_moe"}) {
+    open_axis(space, axis, job, hypothetical);
+  }
+}
+
+void pin_axis(search::Space& space, const std::string& pin) {
+  const auto [name, value] = config::parse_assignment(pin);
+  require_knob(name, "--pin " + pin);
+  const Values values{config::as_text(value)};
+  if (search::Axis* axis = find_axis(space, name)) {
+    axis->values = values;
+  } else {
+    space.axes.push_back({name, values});
+  }
+}
+
+config::Node load_space(const std::string& name) {
+  const std::string path = "spaces/" + name + ".yaml";
+  const std::vector<std::string> known = config::data_paths("spaces/");
+  if (std::ranges::find(known, path) != known.end()) return config::data_document(path);
+  if (name.find('/') == std::string::npos && name.find('.') == std::string::npos) {
+    Values names{"all"};
+    for (const std::string& file : known) names.push_back(file.substr(7, file.size() - 12));
+    throw base::UserError(
+        {"--space " + name}, {},
+        "no such named space and no such file; named spaces are " + base::join(names, ", "));
+  }
+  return config::read_document(name);
+}
+
+}  // namespace
+
+search::Space training_space(const training::Job& job, const SpaceFlags& flags) {
+  search::Space space;
+  const bool all = flags.space == "all" || std::ranges::find(flags.opens, "all") != flags.opens.end();
+  if (all) {
+    open_all(space, job, flags.hypothetical);
+  } else {
+    space = read_space(load_space(flags.space.empty() ? "case-study" : flags.space), job, flags.hypothetical);
+  }
+  for (const std::string& axis : flags.opens) {
+    if (axis != "all") open_axis(space, axis, job, flags.hypothetical);
+  }
+  for (const std::string& pin : flags.pins) pin_axis(space, pin);
+  sort_axes(space);
+  // A value that cannot be set at all is the user's mistake, found before the search starts.
+  PointApplier applier(space, job);
+  for (std::size_t axis = 0; axis < space.axes.size(); ++axis) {
+    for (std::size_t value = 0; value < space.axes[axis].values.size(); ++value) {
+      search::Point point(space.axes.size(), 0);
+      point[axis] = static_cast<std::uint16_t>(value);
+      applier.apply(point);
+    }
+  }
+  return space;
+}
+
+PointApplier::PointApplier(const search::Space& space, const training::Job& base)
+    : space_(space), job_(base), base_(base.layout), base_router_fp32_(base.software.router_fp32) {
+  for (const search::Axis& axis : space.axes) {
+    values_.emplace_back();
+    for (const std::string& value : axis.values) {
+      values_.back().push_back(config::parse_assignment(axis.name + "=" + value).second);
+    }
+  }
+  layouts_.assign(space.axes.size() + 1, base.layout);
+}
+
+const training::Job& PointApplier::apply(const search::Point& prefix) {
+  std::size_t same = 0;
+  while (same < prefix.size() && same < applied_.size() && prefix[same] == applied_[same]) ++same;
+  for (std::size_t axis = same; axis < prefix.size(); ++axis) {
+    layouts_[axis + 1] = layouts_[axis];
+    backends::set_knob(layouts_[axis + 1], space_.axes[axis].name, values_[axis][prefix[axis]]);
+  }
+  applied_ = prefix;
+  job_.layout = layouts_[prefix.size()];
+  finish();
+  return job_;
+}
+
+void PointApplier::finish() {
+  parallel::Layout& layout = job_.layout;
+  // Sequence parallelism goes with tensor parallelism: on when the workload wants it, when the workload has
+  // no tensor parallelism that it could apply to, and when experts demand it.
+  layout.sequence_parallel =
+      layout.tp > 1 && (base_.sequence_parallel || base_.tp == 1 || job_.model->has_experts());
+  // A stage split and a micro-batch group belong to the pipeline they were written for.
+  if (layout.pp != base_.pp || layout.vpp != base_.vpp) {
+    layout.split.layout.clear();
+    if (layout.split == base_.split) layout.split = {};
+    if (layout.microbatch_group == base_.microbatch_group) layout.microbatch_group = 0;
+  }
+  // As one choice DeepEP sets what it needs: its library takes fp32 router probabilities only.
+  const bool deepep = layout.moe_dispatch == parallel::MoeDispatch::kDeepEp;
+  job_.software.router_fp32 = base_router_fp32_ || deepep;
+}
+
+}  // namespace sextant::tuner

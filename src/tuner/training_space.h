@@ -1,0 +1,48 @@
+// The layouts of one job as a search space.
+//
+// Axes are Sextant's short knob names; a point is applied to the workload's own layout, so that whatever no
+// axis turns stays as the workload says. Named spaces are data (data/spaces/*.yaml); "all" opens every knob.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "search/space.h"
+#include "training/job.h"
+
+namespace sextant::tuner {
+
+struct SpaceFlags {
+  std::string space;               ///< --space NAME|FILE; empty: "case-study"
+  std::vector<std::string> pins;   ///< --pin axis=value
+  std::vector<std::string> opens;  ///< --open axis, or "all"
+  bool hypothetical = false;       ///< admit schedules that the backend cannot launch
+};
+
+/// The space for `job`: axes in the order in which a tree search should fix them (degrees first).
+/// Throws base::UserError for an unknown space, axis or value.
+search::Space training_space(const training::Job& job, const SpaceFlags& flags);
+
+/// Applies points to a job's layout. Keeps the layouts of the last prefix, so that neighbouring points cost
+/// one or two knobs. Not thread-safe; one a thread.
+class PointApplier {
+ public:
+  PointApplier(const search::Space& space, const training::Job& base);
+
+  /// The job's layout with the prefix applied; `software` switches that a value needs are set in job().
+  const training::Job& apply(const search::Point& prefix);
+
+ private:
+  void finish();
+
+  const search::Space& space_;
+  training::Job job_;
+  parallel::Layout base_;
+  bool base_router_fp32_ = false;
+  std::vector<std::vector<config::Node>> values_;  // parsed once
+  std::vector<parallel::Layout> layouts_;          // layouts_[d]: the first d axes applied
+  search::Point applied_;
+};
+
+}  // namespace sextant::tuner

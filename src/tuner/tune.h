@@ -1,0 +1,32 @@
+// `sextant tune`: the best layout of a space, what was rejected and why, and how sure the answer is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "search/exhaustive.h"
+#include "tuner/inputs.h"
+#include "tuner/json.h"
+#include "tuner/training_space.h"
+
+namespace sextant::tuner {
+
+struct TuneFlags {
+  InputFlags inputs;
+  SpaceFlags space;
+  std::string planner = "auto";  ///< auto, exhaustive
+  std::string evaluator = "projection";
+  std::string objective = "tokens_per_s_per_gpu";
+  std::string out;  ///< --out DIR; empty: nothing is written
+  std::size_t top = 10;
+  double memory_margin = -1;  ///< −1: the cluster's own
+  std::size_t threads = 0;    ///< 0: all processors
+  std::uint64_t seed = 0;
+};
+
+/// The JSON document of `sextant tune` (docs/reference/json.md). `progress` may stop the search by returning
+/// false; what was found so far is then the answer, uncertified. Throws base::UserError.
+Json tune(const TuneFlags& flags, const std::function<bool(const search::Progress&)>& progress);
+
+}  // namespace sextant::tuner
