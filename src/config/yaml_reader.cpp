@@ -47,6 +47,23 @@ void add_size(const Node& node, Size& size) {
   }
 }
 
+// `text` from the scalar itself on, without the tag, anchor, white space and comments before it.
+std::string_view skip_properties(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t length = 0;
+    if (text[0] == '&' || text[0] == '!') {
+      length = text.find_first_of(" \t\n");
+    } else if (text[0] == '#') {
+      length = text.find('\n');
+    } else {
+      length = std::min(text.find_first_not_of(" \t\n"), text.size());
+      if (length == 0) return text;
+    }
+    text.remove_prefix(std::min(length, text.size()));
+  }
+  return text;
+}
+
 class EventReader : public YAML::EventHandler {
  public:
   EventReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -64,6 +81,7 @@ class EventReader : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (builder_.expects_key()) fail(mark, "a key is missing or null; name it, or quote the word: \"null\"");
+    refuse_invented_null(mark);
     Node node;
     node.position = position(mark);
     keep(anchor, builder_.value(std::move(node)));
@@ -75,6 +93,7 @@ class EventReader : public YAML::EventHandler {
     node.position = position(mark);
     node.kind = Node::Kind::kScalar;
     node.text = value;
+    require_closed_quotes(mark);
     apply_scalar_tag(mark, tag, node);
     if (builder_.expects_key()) {
       keep(anchor, node);
@@ -98,17 +117,23 @@ class EventReader : public YAML::EventHandler {
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    begin(Node::Kind::kSequence, mark, tag, "seq", anchor);
+                       YAML::EmitterStyle::value style) override {
+    begin(mark, tag, "seq", {Node::Kind::kSequence, anchor, style == YAML::EmitterStyle::Flow});
   }
   void OnSequenceEnd() override { end(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    begin(Node::Kind::kMapping, mark, tag, "map", anchor);
+                  YAML::EmitterStyle::value style) override {
+    begin(mark, tag, "map", {Node::Kind::kMapping, anchor, style == YAML::EmitterStyle::Flow});
   }
   void OnMapEnd() override { end(); }
 
  private:
+  struct OpenCollection {
+    Node::Kind kind;
+    YAML::anchor_t anchor;  ///< YAML::NullAnchor for none
+    bool is_flow;           ///< written with brackets
+  };
+
   base::SourcePosition position(const YAML::Mark& mark) const {
     return {file_, mark.line + 1, mark.column + 1};
   }
@@ -117,28 +142,57 @@ class EventReader : public YAML::EventHandler {
     throw base::UserError(position(mark), builder_.next_path(), message);
   }
 
-  void begin(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, std::string_view core_tag,
-             YAML::anchor_t anchor) {
-    if (builder_.expects_key()) fail(mark, "a key must be a scalar, not a sequence or a mapping");
+  void begin(const YAML::Mark& mark, const std::string& tag, std::string_view core_tag,
+             const OpenCollection& collection) {
+    if (builder_.expects_key())
+      fail(mark, "a key must be a scalar, not a sequence or a mapping; is a bracket that opens here closed?");
     if (tag != "?" && tag != "!" && tag != std::string(kCoreTags).append(core_tag)) refuse_tag(mark, tag);
-    builder_.begin(kind, position(mark));
-    open_anchors_.push_back(anchor);
+    builder_.begin(collection.kind, position(mark));
+    open_.push_back(collection);
   }
 
   void end() {
-    const YAML::anchor_t anchor = open_anchors_.back();
-    open_anchors_.pop_back();
+    const YAML::anchor_t anchor = open_.back().anchor;
+    open_.pop_back();
     keep(anchor, builder_.end());
   }
 
   void add_key(const YAML::Mark& mark, const Node& node) {
     if (node.kind != Node::Kind::kScalar)
       fail(mark, "a key must be a scalar, not a sequence, a mapping or null");
+    latest_key_ = mark.pos;
     if (node.text == "<<" && !node.quoted) {
       builder_.merge_key(position(mark));
     } else {
       builder_.key(node.text, position(mark));
     }
+  }
+
+  // yaml-cpp reads two things as null that YAML 1.2.2 does not allow: the value of a key without ":" at the
+  // end of a block (reported where the key stands), and nothing between two commas.
+  void refuse_invented_null(const YAML::Mark& mark) const {
+    if (open_.empty()) return;
+    const bool in_mapping = open_.back().kind == Node::Kind::kMapping;
+    if (in_mapping && !open_.back().is_flow && mark.pos == latest_key_) {
+      fail(mark, "\":\" and a value are missing after this key");
+    }
+    const auto at = static_cast<std::size_t>(mark.pos);
+    if (!in_mapping && open_.back().is_flow && (at >= text_.size() || text_[at] == ',' || text_[at] == ']')) {
+      fail(mark, "nothing stands before this comma; write null if that is meant");
+    }
+  }
+
+  // yaml-cpp takes the end of the text for the closing quote when the text ends in a line break.
+  void require_closed_quotes(const YAML::Mark& mark) const {
+    const std::string_view scalar = skip_properties(text_.substr(static_cast<std::size_t>(mark.pos)));
+    if (!scalar.starts_with('"') && !scalar.starts_with('\'')) return;
+    const char quote = scalar[0];
+    for (std::size_t i = 1; i < scalar.size(); ++i) {
+      const bool doubled = quote == '\'' && scalar.substr(i).starts_with("''");
+      if (scalar[i] == quote && !doubled) return;
+      if (doubled || (scalar[i] == '\\' && quote == '"')) ++i;
+    }
+    fail(mark, "the quote that opens here is not closed");
   }
 
   // yaml-cpp gives "?" for plain scalars and "!" for quoted ones and blocks.
@@ -183,7 +237,8 @@ class EventReader : public YAML::EventHandler {
   const std::string& file_;
   int documents_ = 0;
   TreeBuilder builder_;
-  std::vector<YAML::anchor_t> open_anchors_;  ///< one per open collection, YAML::NullAnchor for none
+  std::vector<OpenCollection> open_;
+  int latest_key_ = -1;  ///< the byte where the latest key begins
   std::unordered_map<YAML::anchor_t, Node> anchors_;
   Size copied_;
 };
@@ -219,9 +274,10 @@ std::string explanation(const YAML::Exception& error, std::string_view text) {
       {YAML::ErrorMsg::END_OF_MAP_FLOW, "a `{` before this is not closed, or a comma is missing"},
       {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a `[` before this is not closed, or a comma is missing"},
       {YAML::ErrorMsg::MAP_VALUE,
-       "a `: ` is not expected here; check the indentation, or quote text that holds `: `"},
+       "a `: ` is not expected here; check the indentation and whether the line above has its `:`, or quote "
+       "text that holds `: `"},
       {YAML::ErrorMsg::BLOCK_ENTRY, "a `- ` is not expected here; check the indentation"},
-      {YAML::ErrorMsg::EOF_IN_SCALAR, "a quoted text before this is not closed"},
+      {YAML::ErrorMsg::EOF_IN_SCALAR, "a quote that opens before this is not closed"},
       {YAML::ErrorMsg::UNKNOWN_TOKEN, "this character begins no value; quote the text"},
       {YAML::ErrorMsg::BAD_FILE, "the document is nested deeper than is read"},
   }};

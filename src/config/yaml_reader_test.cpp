@@ -162,7 +162,7 @@ TEST(ParseYaml, ReadsAHundredLevelsAndRefusesMore) {
   EXPECT_EQ(refusal_of(repeated("[", 100) + repeated("]", 100)), "no error");
   EXPECT_THAT(refusal_of(repeated("[", 101) + repeated("]", 101)), HasSubstr("deeper than 100"));
   EXPECT_THAT(refusal_of(repeated("{a: ", 101) + repeated("}", 101)), HasSubstr("deeper than 100"));
-  EXPECT_THAT(refusal_of(repeated("[", 100'000)), HasSubstr("deeper than 100"));
+  EXPECT_THAT(refusal_of(repeated("[", 100'000) + repeated("]", 100'000)), HasSubstr("deeper than 100"));
   EXPECT_THAT(refusal_of(repeated("- ", 100'000)), HasSubstr("deeper than 100"));
 }
 
@@ -230,13 +230,40 @@ TEST(ParseYaml, RefusesASecondDocument) {
 }
 
 TEST(ParseYaml, LocatesBrokenSyntax) {
-  EXPECT_THAT(refusal_of("a: 1\nb: [1, 2\nc: 3\n"), StartsWith("job.yaml:"));
-  EXPECT_THAT(refusal_of("a: 1\nb\nc: 3\n"), StartsWith("job.yaml:2: "));
+  EXPECT_THAT(refusal_of("a: 1\nb: [1, 2\nc: 3\n"),
+              AllOf(StartsWith("job.yaml:3: "), HasSubstr("not closed")));
+  EXPECT_THAT(refusal_of("a: 1\nb: [1, 2"), AllOf(StartsWith("job.yaml:2: b: "), HasSubstr("closed?")));
+  EXPECT_THAT(refusal_of("a: 1\nb\nc: 3\n"), AllOf(StartsWith("job.yaml:3: "), HasSubstr("line above")));
   EXPECT_THAT(refusal_of("a: b: c\n"), StartsWith("job.yaml:1: "));
-  EXPECT_THAT(refusal_of("a: \"open\nb: 1\n"), AllOf(StartsWith("job.yaml:"), HasSubstr("not closed")));
   EXPECT_THAT(refusal_of("a:\n    b: 1\n  c: 2\n"), StartsWith("job.yaml:3: "));
   EXPECT_THAT(refusal_of("a: @x\n"), StartsWith("job.yaml:1: "));
   EXPECT_THAT(refusal_of("a: \"x\" y\n"), StartsWith("job.yaml:1: "));
+}
+
+// yaml-cpp itself takes the end of the file for the closing quote.
+TEST(ParseYaml, SaysWhereAQuoteOpensThatIsNeverClosed) {
+  EXPECT_THAT(refusal_of("a: 1\nb: \"open\nc: 1\n"),
+              AllOf(StartsWith("job.yaml:2: b: "), HasSubstr("not closed")));
+  EXPECT_THAT(refusal_of("a: 'it''s\nb: 1\n"), AllOf(StartsWith("job.yaml:1: a: "), HasSubstr("not closed")));
+  EXPECT_THAT(refusal_of("a: !!str &x # note\n  \"open\n"),
+              AllOf(StartsWith("job.yaml:1: "), HasSubstr("not closed")));
+  EXPECT_THAT(refusal_of("a: \"open \\\"\n"), HasSubstr("not closed"));
+  EXPECT_EQ(refusal_of("a: 'it''s'\nb: ''\nc: \"\\\"\"\nd: \"\\\\\"\n"), "no error");
+}
+
+// yaml-cpp itself reads a null here.
+TEST(ParseYaml, RefusesAKeyWithoutColonAtTheEndOfAMapping) {
+  EXPECT_THAT(refusal_of("a: 1\nhidden_size 4096\n"), AllOf(StartsWith("job.yaml:2: "), HasSubstr("\":\"")));
+  EXPECT_THAT(refusal_of("x:\n  a: 1\n  b"), StartsWith("job.yaml:3: x.b: "));
+  EXPECT_EQ(refusal_of("? a\n? b\n"), "no error") << "an explicit key needs no value";
+  EXPECT_EQ(refusal_of("{a, b: 1}"), "no error");
+}
+
+// yaml-cpp itself reads a null here.
+TEST(ParseYaml, RefusesNothingBetweenTwoCommas) {
+  EXPECT_THAT(refusal_of("a: 1\nb: [1,,2]"), AllOf(StartsWith("job.yaml:2: b[1]: "), HasSubstr("comma")));
+  EXPECT_THAT(refusal_of("[,]"), HasSubstr("comma"));
+  EXPECT_EQ(refusal_of("[1, ~, null, ]"), "no error");
 }
 
 TEST(ParseYaml, RefusesKeysThatAreNoText) {
