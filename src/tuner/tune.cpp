@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "tuner/training_evaluator.h"
+#include "trials/projection_evaluator.h"
 
 namespace sextant::tuner {
 namespace {
@@ -190,8 +190,8 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   backends::Workload workload = read_inputs(flags.inputs);
   workload.job = with_margin(std::move(workload.job), flags.memory_margin);
   const training::Job& base = workload.job;
-  const search::Space space = training_space(base, flags.space);
-  const auto factory = projection_evaluators(space, base, flags.space.hypothetical);
+  const search::Space space = trials::layout_space(base, flags.space);
+  const auto factory = trials::projection_evaluators(space, base, flags.space.hypothetical);
   const search::Answer answer = run_search(space, *factory, flags, progress);
 
   Json document;
@@ -209,7 +209,7 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   Json notes = Json::array();
   for (const std::string& warning : base.warnings) notes.push_back(warning);
   Json best = Json::array();
-  PointApplier applier(space, base);
+  trials::PointApplier applier(space, base);
   for (std::size_t rank = 0; rank < answer.best.size(); ++rank) {
     training::Job job = applier.apply(answer.best[rank].point);
     backends::normalise(job);

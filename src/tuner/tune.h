@@ -6,15 +6,15 @@
 #include <string>
 
 #include "search/exhaustive.h"
+#include "trials/layout_space.h"
 #include "tuner/inputs.h"
 #include "tuner/json.h"
-#include "tuner/training_space.h"
 
 namespace sextant::tuner {
 
 struct TuneFlags {
   InputFlags inputs;
-  SpaceFlags space;
+  trials::SpaceFlags space;
   std::string planner = "auto";  ///< auto, exhaustive
   std::string evaluator = "projection";
   std::string objective = "tokens_per_s_per_gpu";

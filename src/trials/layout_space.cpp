@@ -1,4 +1,4 @@
-#include "tuner/training_space.h"
+#include "trials/layout_space.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "config/document.h"
 #include "config/embedded_data.h"
 
-namespace sextant::tuner {
+namespace sextant::trials {
 namespace {
 
 using Values = std::vector<std::string>;
@@ -236,7 +236,7 @@ config::Node load_space(const std::string& name) {
 
 }  // namespace
 
-search::Space training_space(const training::Job& job, const SpaceFlags& flags) {
+search::Space layout_space(const training::Job& job, const SpaceFlags& flags) {
   search::Space space;
   const bool all = flags.space == "all" || std::ranges::find(flags.opens, "all") != flags.opens.end();
   if (all) {
@@ -302,4 +302,4 @@ void PointApplier::finish() {
   job_.software.router_fp32 = base_router_fp32_ || deepep;
 }
 
-}  // namespace sextant::tuner
+}  // namespace sextant::trials

@@ -11,7 +11,7 @@
 #include "search/space.h"
 #include "training/job.h"
 
-namespace sextant::tuner {
+namespace sextant::trials {
 
 struct SpaceFlags {
   std::string space;               ///< --space NAME|FILE; empty: "case-study"
@@ -22,7 +22,7 @@ struct SpaceFlags {
 
 /// The space for `job`: axes in the order in which a tree search should fix them (degrees first).
 /// Throws base::UserError for an unknown space, axis or value.
-search::Space training_space(const training::Job& job, const SpaceFlags& flags);
+search::Space layout_space(const training::Job& job, const SpaceFlags& flags);
 
 /// Applies points to a job's layout. Keeps the layouts of the last prefix, so that neighbouring points cost
 /// one or two knobs. Not thread-safe; one a thread.
@@ -45,4 +45,4 @@ class PointApplier {
   search::Point applied_;
 };
 
-}  // namespace sextant::tuner
+}  // namespace sextant::trials

@@ -7,7 +7,7 @@
 #include "search/space.h"
 #include "training/job.h"
 
-namespace sextant::tuner {
+namespace sextant::trials {
 
 /// Evaluators of the points of `space` applied to `base`; legality by the backend's rules, worth by the
 /// projection's tokens per second and GPU. With `hypothetical`, schedules that no backend launches are
@@ -15,4 +15,4 @@ namespace sextant::tuner {
 std::unique_ptr<search::EvaluatorFactory> projection_evaluators(const search::Space& space,
                                                                 const training::Job& base, bool hypothetical);
 
-}  // namespace sextant::tuner
+}  // namespace sextant::trials

@@ -1,0 +1,176 @@
+#include "report/tuning.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "report/planning.h"
+
+namespace sextant::report {
+namespace {
+
+std::string rate(const Json& value) {
+  return value.is_null() ? "-" : fmt::format("{:.0f}", value.get<double>());
+}
+
+std::string gib(const Json& bytes) { return fmt::format("{:.1f}", bytes.get<double>() / base::kGiB); }
+
+std::string signed_percent(const Json& change) {
+  return change.is_null() ? "-" : fmt::format("{:+.1f} %", change.get<double>() * 100.0);
+}
+
+std::string count(const Json& number) { return base::format_count(std::llround(number.get<double>())); }
+
+std::string search_text(const Json& document, const Style& style) {
+  const Json& space = document.at("space");
+  std::string text = bold("Search", style) + "\n";
+  text +=
+      fmt::format("  space {}: {} combinations, {} legal, {} evaluated", space.at("name").get<std::string>(),
+                  count(space.at("points")), count(space.at("legal")), count(space.at("evaluated")));
+  if (space.at("pruned_by_bound").get<double>() > 0) {
+    text += fmt::format(", {} left out by bounds", count(space.at("pruned_by_bound")));
+  }
+  text += fmt::format(", {} fit\n", count(space.at("fit")));
+  text +=
+      space.at("certified").get<bool>()
+          ? "  " + green("certified", style) + ": no legal layout of this space that fits projects faster\n"
+          : "  " + yellow("not certified", style) +
+                ": the search was stopped before every legal layout was settled\n";
+  text += fmt::format("  {:.2f} s\n", document.at("wall_s").get<double>());
+  return text;
+}
+
+std::string best_text(const Json& document, const Style& style) {
+  Table table({"#", "tokens/s/GPU", "90 % interval", "step", "MFU", "GiB", "layout"},
+              {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  const auto add = [&](const std::string& label, const Json& entry) {
+    if (!entry.contains("throughput")) {
+      table.add({label, "illegal", "", "", "", "", layout_line(entry.at("layout"))});
+      return;
+    }
+    const Json& throughput = entry.at("throughput");
+    const bool fits = entry.at("memory").at("fits");
+    table.add(
+        {label, rate(throughput.at("tokens_per_s_per_gpu")),
+         rate(throughput.at("interval")[0]) + "-" + rate(throughput.at("interval")[1]),
+         base::format_seconds(entry.at("time").at("step_s").get<double>()),
+         throughput.at("mfu").is_null() ? "-"
+                                        : fmt::format("{:.1f} %", throughput.at("mfu").get<double>() * 100),
+         gib(entry.at("memory").at("peak_bytes")) + (fits ? "" : " !"), layout_line(entry.at("layout"))});
+  };
+  add("you", document.at("baseline"));
+  for (const Json& entry : document.at("best")) add(std::to_string(entry.at("rank").get<int>()), entry);
+  std::string text =
+      bold("Best layouts", style) + dim("   (you: the workload's own; ! does not fit)", style) + "\n";
+  return text + table.text(style);
+}
+
+std::string rejected_text(const Json& document, const Style& style) {
+  const Json& rejected = document.at("rejected");
+  Table table({"points", "rejected by"}, {Align::kRight});
+  for (const auto& [rule, points] : rejected.at("rules").items()) table.add({count(points), rule});
+  table.add({count(rejected.at("memory")), "memory: legal, but does not fit"});
+  return bold("Rejected", style) + dim("   (a point may break several rules)", style) + "\n" +
+         table.text(style);
+}
+
+std::string sensitivity_text(const Json& document, const Style& style) {
+  Table table({"axis", "from", "to", "tokens/s/GPU", "change", "GiB", ""},
+              {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  for (const Json& row : document.at("sensitivity")) {
+    const bool legal = row.at("legal");
+    table.add({row.at("axis").get<std::string>(), row.at("from").get<std::string>(),
+               row.at("to").get<std::string>(), legal ? rate(row.at("tokens_per_s_per_gpu")) : "-",
+               legal ? signed_percent(row.at("change")) : "-", legal ? gib(row.at("peak_bytes")) : "-",
+               !legal                       ? "illegal"
+               : row.at("fits").get<bool>() ? ""
+                                            : red("does not fit", style)});
+  }
+  return bold("One step from the best", style) + "\n" + table.text(style);
+}
+
+std::string gain_text(const Json& document, const Style& style) {
+  const Json& baseline = document.at("baseline");
+  const Json& winner = document.at("best")[0];
+  std::string text = bold("Answer", style) + "\n  " + layout_line(winner.at("layout")) + "\n";
+  const double best = winner.at("throughput").at("tokens_per_s_per_gpu");
+  text += fmt::format("  {} tokens/s/GPU projected", bold(fmt::format("{:.0f}", best), style));
+  if (baseline.contains("throughput")) {
+    const double own = baseline.at("throughput").at("tokens_per_s_per_gpu");
+    text +=
+        fmt::format(", {:+.1f} % against your layout{}", (best / own - 1.0) * 100.0,
+                    baseline.at("memory").at("fits").get<bool>() ? "" : " (which does not fit in memory)");
+  } else {
+    text += "; your own layout is illegal here";
+  }
+  return text + "\n";
+}
+
+std::string exports_text(const Json& document, const Style& style) {
+  std::string text;
+  for (const Json& entry : document.at("best")) {
+    for (const auto& [name, path] : entry.at("exports").items())
+      text += "  " + path.get<std::string>() + "\n";
+  }
+  return text.empty() ? text : "\n" + bold("Files", style) + "\n" + text;
+}
+
+std::string percent(const Json& value) {
+  return value.is_null() ? "-" : fmt::format("{:.1f}", value.get<double>() * 100.0);
+}
+
+}  // namespace
+
+std::string tuning_text(const Json& document, const Style& style) {
+  std::string text =
+      bold(document.at("model").get<std::string>() + " on " + document.at("cluster").get<std::string>(),
+           style) +
+      dim(", " + document.at("backend").get<std::string>(), style) + "\n\n";
+  if (document.at("best").empty()) {
+    text += red("No legal layout fits.", style) + "\n\n";
+  } else {
+    text += gain_text(document, style) + "\n";
+  }
+  text += best_text(document, style) + "\n";
+  if (!document.at("best").empty()) {
+    text += bold("Time of the best, critical stage", style) + "\n" +
+            time_text(document.at("best")[0].at("time"), style) + "\n";
+    text += bold("Memory of the best", style) + "\n" +
+            memory_text(document.at("best")[0].at("memory"), style) + "\n";
+    text += sensitivity_text(document, style) + "\n";
+  }
+  text +=
+      rejected_text(document, style) + "\n" + search_text(document, style) + exports_text(document, style);
+  if (!document.at("notes").empty()) {
+    text += "\n" + bold("Notes", style) + "\n";
+    for (const Json& note : document.at("notes")) {
+      text += "  - " + wrapped(note.get<std::string>(), style.width - 4, 4) + "\n";
+    }
+  }
+  return text;
+}
+
+std::string validation_text(const Json& document, const Style& style) {
+  Table table({"slice", "rows", "MAPE %", "median %", "p90 %", "bias %", "coverage %"},
+              std::vector<Align>{Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                                 Align::kRight, Align::kRight});
+  for (const Json& row : document.at("summary")) {
+    table.add({row.at("slice").get<std::string>(), count(row.at("rows")), percent(row.at("mape")),
+               percent(row.at("median_ape")), percent(row.at("p90_ape")), percent(row.at("bias")),
+               percent(row.at("coverage"))});
+  }
+  std::string text = bold("Time", style) + "\n" + table.text(style);
+  const Json& memory = document.at("memory");
+  if (!memory.at("rows").empty()) {
+    text += "\n" + bold("Memory", style) + "\n";
+    text += fmt::format("  {} rows, MAPE {} %, missed out-of-memory {}, false out-of-memory {}\n",
+                        memory.at("rows").size(), percent(memory.at("mape")), count(memory.at("missed_oom")),
+                        count(memory.at("false_oom")));
+  }
+  text += fmt::format("\n  {} rows skipped\n", document.at("skipped").size());
+  return text;
+}
+
+}  // namespace sextant::report
