@@ -16,6 +16,19 @@
 
 namespace sextant::pipeline {
 
+/// What an order keeps alive, counted step by step.
+struct LivePeak {
+  int chunk_passes = 0;              ///< most chunk passes alive at one moment
+  int pending_weight_gradients = 0;  ///< most chunk passes at one moment whose B has run and whose W has not
+  std::vector<int> per_chunk;  ///< micro-batches of each chunk alive when `chunk_passes` is first reached
+};
+
+/// The peak along any order of one stage.
+LivePeak live_peak(std::span<const Step> order, int chunks);
+
+/// The largest sum of `bytes_per_chunk` over what is alive, over all moments of any order.
+double peak_live_bytes(std::span<const Step> order, std::span<const double> bytes_per_chunk);
+
 /// Chunk passes alive on `stage` at its peak.
 int peak_live_chunks(Algorithm algorithm, const Shape& shape, int stage);
 

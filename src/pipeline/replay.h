@@ -6,7 +6,8 @@
 // sent; chunks that are neighbours on the same stage (the turn of a V) hand over without a send.
 //
 // Times are kept in integer ticks, chosen so that the longest imaginable run has about 2^61 of them: no
-// rounding accumulates, and a replay that skips repeating periods gives bit for bit what walking gives.
+// rounding accumulates. A replay that skips repeating periods agrees with one that walks through them to
+// 1e-13, and bit for bit where the times repeat exactly.
 #pragma once
 
 #include <memory>
@@ -28,8 +29,8 @@ struct Durations {
   /// How long the output of a chunk's F (of its B or BW) occupies the link to the stage that needs it. A link
   /// is one direction between two neighbouring stages and carries one message at a time. Empty: no time.
   /// The last virtual stage's forward entry and the first one's backward entry are not used.
-  std::vector<double> forward_send_s;
-  std::vector<double> backward_send_s;
+  std::vector<double> forward_send_s = {};
+  std::vector<double> backward_send_s = {};
 
   /// Added to each send; messages may follow each other within it.
   double send_latency_s = 0.0;
@@ -83,6 +84,11 @@ class Replayer {
   /// The replay of a schedulable shape. The result lives in this object until the next call.
   const Replay& run(Algorithm algorithm, const Shape& shape, const Durations& durations);
 
+  /// The same for an order of one's own, one list per stage; of `algorithm` only the way the chunks are laid
+  /// out counts. Prepares the order anew each time.
+  const Replay& run(Algorithm algorithm, const Shape& shape, const Durations& durations,
+                    std::span<const std::vector<Step>> orders);
+
   /// Whether to skip repeating periods (the default) or to walk through each of them. The result is the same.
   void set_skip_periods(bool skip);
 
@@ -99,5 +105,9 @@ Replay replay(Algorithm algorithm, const Shape& shape, const Durations& duration
 
 /// Every step with its times, ordered by stage, then by time: a plain walk that skips nothing.
 std::vector<Operation> operations(Algorithm algorithm, const Shape& shape, const Durations& durations);
+
+/// The same for an order of one's own.
+std::vector<Operation> operations(Algorithm algorithm, const Shape& shape, const Durations& durations,
+                                  std::span<const std::vector<Step>> orders);
 
 }  // namespace sextant::pipeline
