@@ -1,5 +1,6 @@
-// How a training framework executes a model: the switches that decide which kernels run and which tensors live,
-// but which the search does not turn. Importers in backends/ fill it; calibration is keyed by `framework`.
+// How a training framework executes a model: the switches that decide which kernels run and which tensors
+// live, but which the search does not turn. Importers in backends/ fill it; calibration is keyed by
+// `framework`.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +15,31 @@ enum class AttentionKernel : std::uint8_t {
 };
 
 struct Software {
-  std::string framework = "megatron-core";  ///< "primus", "megatron-core", "megatron-deepspeed", "torchtitan", "nanotron", …
-  std::string version;                      ///< "0.15", container tag, or empty
+  std::string framework =
+      "megatron-core";  ///< "primus", "megatron-core", "megatron-deepspeed", "torchtitan", "nanotron", …
+  std::string version;  ///< "0.15", container tag, or empty
   AttentionKernel attention = AttentionKernel::kFused;
-  bool transformer_engine = true;           ///< layers by Transformer Engine (saves normalised outputs, own workspaces)
+  bool transformer_engine =
+      true;  ///< layers by Transformer Engine (saves normalised outputs, own workspaces)
   bool deterministic = false;
-  bool grouped_gemm = true;                 ///< experts by one grouped kernel
-  bool gradient_accumulation_fusion = true; ///< weight gradients added in the GEMM; needs dummy gradients
-  bool attention_mask_from_loader = true;   ///< the data loader builds a [sequence, sequence] mask
+  bool grouped_gemm = true;                  ///< experts by one grouped kernel
+  bool gradient_accumulation_fusion = true;  ///< weight gradients added in the GEMM; needs dummy gradients
+  bool attention_mask_from_loader = true;    ///< the data loader builds a [sequence, sequence] mask
   bool permute_fusion = false;
-  bool fused_expert_mlp = false;            ///< one kernel for the experts' MLP (fused grouped MLP)
+  bool fused_expert_mlp = false;                    ///< one kernel for the experts' MLP (fused grouped MLP)
   bool fused_activation_with_probabilities = true;  ///< expert activation × router weight in one kernel
   bool router_fp32 = false;
-  bool fp8_transpose_cache = true;          ///< a transposed copy of each FP8 weight is kept (Hopper)
-  int defer_embedding_weight_gradient = 0;  ///< micro-batches whose head weight gradient waits; 0 = off, −1 = all
+  bool fp8_transpose_cache = true;  ///< a transposed copy of each FP8 weight is kept (Hopper)
+  int defer_embedding_weight_gradient =
+      0;  ///< micro-batches whose head weight gradient waits; 0 = off, −1 = all
   bool expandable_segments = false;
-  bool compiled = false;                    ///< torch.compile or XLA
+  bool compiled = false;  ///< torch.compile or XLA
   bool fp32_residual = false;
   /// Data-parallel gradients travel in this many bytes an element.
   int gradient_reduce_bytes = 4;
-  bool post_validates_optimizer = false;    ///< zero-bubble runtimes: the step is as long as a stage's span
-  bool flops_count_recompute = false;       ///< printed TFLOP/s are hardware FLOPs
-  int vocabulary_divisor = 128;             ///< --make-vocab-size-divisible-by
+  bool post_validates_optimizer = false;  ///< zero-bubble runtimes: the step is as long as a stage's span
+  bool flops_count_recompute = false;     ///< printed TFLOP/s are hardware FLOPs
+  int vocabulary_divisor = 128;           ///< --make-vocab-size-divisible-by
 };
 
 }  // namespace sextant::layers
