@@ -23,6 +23,7 @@
 #include "config/document.h"
 #include "config/source_text.h"
 #include "config/tree_builder.h"
+#include "config/yaml_strictness.h"
 
 namespace sextant::config {
 namespace {
@@ -47,23 +48,6 @@ void add_size(const Node& node, Size& size) {
   }
 }
 
-// `text` from the scalar itself on, without the tag, anchor, white space and comments before it.
-std::string_view skip_properties(std::string_view text) {
-  while (!text.empty()) {
-    std::size_t length = 0;
-    if (text[0] == '&' || text[0] == '!') {
-      length = text.find_first_of(" \t\n");
-    } else if (text[0] == '#') {
-      length = text.find('\n');
-    } else {
-      length = std::min(text.find_first_not_of(" \t\n"), text.size());
-      if (length == 0) return text;
-    }
-    text.remove_prefix(std::min(length, text.size()));
-  }
-  return text;
-}
-
 class EventReader : public YAML::EventHandler {
  public:
   EventReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -72,8 +56,7 @@ class EventReader : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    const auto offset = static_cast<std::size_t>(mark.pos);
-    const bool marked = offset <= text_.size() && text_.substr(offset).starts_with("---");
+    const bool marked = text_.substr(std::min(offset(mark), text_.size())).starts_with("---");
     fail(mark, marked ? "begins a second document; only one per file is read, put it into a file of its own"
                       : "does not belong to what stands before it; check the indentation and the quotes");
   }
@@ -93,12 +76,13 @@ class EventReader : public YAML::EventHandler {
     node.position = position(mark);
     node.kind = Node::Kind::kScalar;
     node.text = value;
-    require_closed_quotes(mark);
+    if (opens_unclosed_quote(text_, offset(mark))) fail(mark, "the quote that opens here is not closed");
     apply_scalar_tag(mark, tag, node);
     if (builder_.expects_key()) {
       keep(anchor, node);
       add_key(mark, node);
     } else {
+      require_indentation(mark);
       keep(anchor, builder_.value(std::move(node)));
     }
   }
@@ -112,6 +96,7 @@ class EventReader : public YAML::EventHandler {
     if (builder_.expects_key()) {
       add_key(mark, node);
     } else {
+      require_indentation(mark);
       builder_.copy(node, position(mark));
     }
   }
@@ -138,6 +123,8 @@ class EventReader : public YAML::EventHandler {
     return {file_, mark.line + 1, mark.column + 1};
   }
 
+  static std::size_t offset(const YAML::Mark& mark) { return static_cast<std::size_t>(mark.pos); }
+
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
     throw base::UserError(position(mark), builder_.next_path(), message);
   }
@@ -147,6 +134,7 @@ class EventReader : public YAML::EventHandler {
     if (builder_.expects_key())
       fail(mark, "a key must be a scalar, not a sequence or a mapping; is a bracket that opens here closed?");
     if (tag != "?" && tag != "!" && tag != std::string(kCoreTags).append(core_tag)) refuse_tag(mark, tag);
+    if (collection.is_flow) require_indentation(mark);
     builder_.begin(collection.kind, position(mark));
     open_.push_back(collection);
   }
@@ -160,7 +148,7 @@ class EventReader : public YAML::EventHandler {
   void add_key(const YAML::Mark& mark, const Node& node) {
     if (node.kind != Node::Kind::kScalar)
       fail(mark, "a key must be a scalar, not a sequence, a mapping or null");
-    latest_key_ = mark.pos;
+    latest_key_ = mark;
     if (node.text == "<<" && !node.quoted) {
       builder_.merge_key(position(mark));
     } else {
@@ -168,31 +156,27 @@ class EventReader : public YAML::EventHandler {
     }
   }
 
-  // yaml-cpp reads two things as null that YAML 1.2.2 does not allow: the value of a key without ":" at the
-  // end of a block (reported where the key stands), and nothing between two commas.
+  // Reported for a key without ":" at the end of a block, where the key stands, and for nothing between
+  // commas.
   void refuse_invented_null(const YAML::Mark& mark) const {
-    if (open_.empty()) return;
-    const bool in_mapping = open_.back().kind == Node::Kind::kMapping;
-    if (in_mapping && !open_.back().is_flow && mark.pos == latest_key_) {
+    if (in_block_mapping() && mark.pos == latest_key_.pos)
       fail(mark, "\":\" and a value are missing after this key");
-    }
-    const auto at = static_cast<std::size_t>(mark.pos);
-    if (!in_mapping && open_.back().is_flow && (at >= text_.size() || text_[at] == ',' || text_[at] == ']')) {
+    const bool in_flow_sequence =
+        !open_.empty() && open_.back().is_flow && open_.back().kind == Node::Kind::kSequence;
+    if (in_flow_sequence && is_empty_flow_item(text_, offset(mark))) {
       fail(mark, "nothing stands before this comma; write null if that is meant");
     }
   }
 
-  // yaml-cpp takes the end of the text for the closing quote when the text ends in a line break.
-  void require_closed_quotes(const YAML::Mark& mark) const {
-    const std::string_view scalar = skip_properties(text_.substr(static_cast<std::size_t>(mark.pos)));
-    if (!scalar.starts_with('"') && !scalar.starts_with('\'')) return;
-    const char quote = scalar[0];
-    for (std::size_t i = 1; i < scalar.size(); ++i) {
-      const bool doubled = quote == '\'' && scalar.substr(i).starts_with("''");
-      if (scalar[i] == quote && !doubled) return;
-      if (doubled || (scalar[i] == '\\' && quote == '"')) ++i;
-    }
-    fail(mark, "the quote that opens here is not closed");
+  // yaml-cpp takes a line without ":" for the value of a key above it, although it is not indented deeper.
+  void require_indentation(const YAML::Mark& mark) const {
+    if (!in_block_mapping() || mark.line <= latest_key_.line || mark.column > latest_key_.column) return;
+    if (!begins_its_line(text_, offset(mark)) || is_explicit_key(text_, offset(latest_key_))) return;
+    fail(mark, "\":\" is missing in this line, or the line must be indented deeper than the key above");
+  }
+
+  bool in_block_mapping() const {
+    return !open_.empty() && !open_.back().is_flow && open_.back().kind == Node::Kind::kMapping;
   }
 
   // yaml-cpp gives "?" for plain scalars and "!" for quoted ones and blocks.
@@ -238,7 +222,7 @@ class EventReader : public YAML::EventHandler {
   int documents_ = 0;
   TreeBuilder builder_;
   std::vector<OpenCollection> open_;
-  int latest_key_ = -1;  ///< the byte where the latest key begins
+  YAML::Mark latest_key_;
   std::unordered_map<YAML::anchor_t, Node> anchors_;
   Size copied_;
 };

@@ -232,7 +232,8 @@ TEST(ParseYaml, RefusesASecondDocument) {
 TEST(ParseYaml, LocatesBrokenSyntax) {
   EXPECT_THAT(refusal_of("a: 1\nb: [1, 2\nc: 3\n"),
               AllOf(StartsWith("job.yaml:3: "), HasSubstr("not closed")));
-  EXPECT_THAT(refusal_of("a: 1\nb: [1, 2"), AllOf(StartsWith("job.yaml:2: b: "), HasSubstr("closed?")));
+  EXPECT_THAT(refusal_of("a: 1\nb: [1, 2"), AllOf(StartsWith("job.yaml:2: "), HasSubstr("not closed")));
+  EXPECT_THAT(refusal_of("[1 2"), AllOf(StartsWith("job.yaml:1: "), HasSubstr("closed?")));
   EXPECT_THAT(refusal_of("a: 1\nb\nc: 3\n"), AllOf(StartsWith("job.yaml:3: "), HasSubstr("line above")));
   EXPECT_THAT(refusal_of("a: b: c\n"), StartsWith("job.yaml:1: "));
   EXPECT_THAT(refusal_of("a:\n    b: 1\n  c: 2\n"), StartsWith("job.yaml:3: "));
@@ -257,6 +258,15 @@ TEST(ParseYaml, RefusesAKeyWithoutColonAtTheEndOfAMapping) {
   EXPECT_THAT(refusal_of("x:\n  a: 1\n  b"), StartsWith("job.yaml:3: x.b: "));
   EXPECT_EQ(refusal_of("? a\n? b\n"), "no error") << "an explicit key needs no value";
   EXPECT_EQ(refusal_of("{a, b: 1}"), "no error");
+}
+
+// yaml-cpp itself takes the line for the value of the key above when a comment follows.
+TEST(ParseYaml, RefusesAValueThatIsNotIndentedDeeperThanItsKey) {
+  EXPECT_THAT(refusal_of("a:\nb 1\n# end\n"),
+              AllOf(StartsWith("job.yaml:2: a: "), HasSubstr("\":\" is missing")));
+  EXPECT_THAT(refusal_of("x:\n  a:\n  'b' # c\n"), StartsWith("job.yaml:3: x.a: "));
+  EXPECT_EQ(refusal_of("a:\n  b\nc:\n- 1\nd:\n  |\n  x\n"), "no error");
+  EXPECT_EQ(refusal_of("? a\n: b\n? c\n:\n  d\n"), "no error");
 }
 
 // yaml-cpp itself reads a null here.
