@@ -1,7 +1,8 @@
 // One way to train a model on a cluster: every knob that the search may turn (docs/reference/knobs.md).
 //
-// A Layout is a plain value. It says what was *asked*; backends/ says whether a framework accepts it and normalises
-// it. Ranks: world = tp · cp · dp · pp; experts are carved out of the same ranks: world = etp · ep · edp · pp.
+// A Layout is a plain value. It says what was *asked*; backends/ says whether a framework accepts it and
+// normalises it. Ranks: world = tp · cp · dp · pp; experts are carved out of the same ranks: world = etp · ep
+// · edp · pp.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +32,17 @@ enum RecomputeModule : std::uint32_t {
 struct Recompute {
   RecomputeGranularity granularity = RecomputeGranularity::kNone;
   RecomputeMethod method = RecomputeMethod::kUnset;
-  /// block: layers of each (virtual) stage that are recomputed; uniform: layers a group. 0 recomputes nothing.
+  /// block: layers of each (virtual) stage that are recomputed; uniform: layers a group. 0 recomputes
+  /// nothing.
   int layers = 0;
   std::uint32_t modules = 0;  ///< RecomputeModule bits, selective only
   /// torchtitan: every n-th layer is checkpointed (selective "2"); 0 = not used.
   int every_nth_layer = 0;
-  /// Primus recompute_layer_ids: exactly these decoder layers (MTP depth d is layers + d) are recomputed, sorted;
-  /// granularity is full and `layers` is 0. Empty = not used.
+  /// Primus recompute_layer_ids: exactly these decoder layers (MTP depth d is layers + d) are recomputed,
+  /// sorted; granularity is full and `layers` is 0. Empty = not used.
   std::vector<int> layer_ids;
-  /// Megatron-LM --distribute-saved-activations: each tensor-parallel rank keeps its share of the saved layer inputs.
+  /// Megatron-LM --distribute-saved-activations: each tensor-parallel rank keeps its share of the saved layer
+  /// inputs.
   bool distribute_saved_activations = false;
 
   bool operator==(const Recompute&) const = default;
@@ -48,10 +51,12 @@ struct Recompute {
 enum class MoeDispatch : std::uint8_t { kAllToAll, kAllGather, kDeepEp, kHybridEp };
 
 enum class Sharding : std::uint8_t {
-  kNone,                 ///< every data-parallel rank holds the whole optimizer
-  kDistributedOptimizer, ///< ZeRO-1: optimizer state sharded over data-parallel ranks
-  kFsdp2,                ///< parameters, gradients and optimizer sharded, gathered layer by layer
-  kMegatronFsdpOptimizer, kMegatronFsdpGradients, kMegatronFsdpParameters,  ///< optim, +grads, +params
+  kNone,                  ///< every data-parallel rank holds the whole optimizer
+  kDistributedOptimizer,  ///< ZeRO-1: optimizer state sharded over data-parallel ranks
+  kFsdp2,                 ///< parameters, gradients and optimizer sharded, gathered layer by layer
+  kMegatronFsdpOptimizer,
+  kMegatronFsdpGradients,
+  kMegatronFsdpParameters,  ///< optim, +grads, +params
 };
 
 enum class Loss : std::uint8_t { kPlain, kNativeFused, kFused, kChunked };
@@ -60,12 +65,13 @@ enum class OptimizerKind : std::uint8_t { kAdam, kMuon };
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kAdam;
-  bool precision_aware = false;       ///< moments and master kept in the precisions below, gradient shard not copied
+  bool precision_aware =
+      false;  ///< moments and master kept in the precisions below, gradient shard not copied
   std::uint8_t master_bytes = 4;
-  std::uint8_t moment_bytes = 4;      ///< each of the two moments
-  std::uint8_t gradient_bytes = 4;    ///< main gradient kept between micro-batches
-  int instances = 1;                  ///< distributed-optimizer instances: state is sharded over DP / instances
-  double offload_fraction = 0.0;      ///< share of optimizer state kept on the host
+  std::uint8_t moment_bytes = 4;    ///< each of the two moments
+  std::uint8_t gradient_bytes = 4;  ///< main gradient kept between micro-batches
+  int instances = 1;                ///< distributed-optimizer instances: state is sharded over DP / instances
+  double offload_fraction = 0.0;    ///< share of optimizer state kept on the host
 
   bool operator==(const Optimizer&) const = default;
 };
@@ -86,46 +92,46 @@ struct StageSplit {
   int last_layers = 0;
   bool account_for_embedding = false;  ///< the embedding counts as one layer when dealing
   bool account_for_loss = false;
-  std::string layout;  ///< explicit string "Et*3|(t|)*8L"; wins over everything above when not empty
+  std::string layout{};  ///< explicit string "Et*3|(t|)*8L"; wins over everything above when not empty
 
   bool operator==(const StageSplit&) const = default;
 };
 
 struct Layout {
-  int tp = 1;   ///< tensor parallel
-  int pp = 1;   ///< pipeline parallel
-  int vpp = 1;  ///< model chunks per pipeline rank
-  int cp = 1;   ///< context parallel
-  int ep = 1;   ///< expert parallel
-  int etp = 1;  ///< expert tensor parallel
+  int tp = 1;     ///< tensor parallel
+  int pp = 1;     ///< pipeline parallel
+  int vpp = 1;    ///< model chunks per pipeline rank
+  int cp = 1;     ///< context parallel
+  int ep = 1;     ///< expert parallel
+  int etp = 1;    ///< expert tensor parallel
   int world = 1;  ///< GPUs
 
-  int micro_batch = 1;                 ///< sequences
-  std::int64_t global_batch = 1;       ///< sequences
+  int micro_batch = 1;            ///< sequences
+  std::int64_t global_batch = 1;  ///< sequences
   std::int64_t sequence_tokens = 0;
-  int microbatch_group = 0;            ///< interleaved schedules; 0 = pp
+  int microbatch_group = 0;  ///< interleaved schedules; 0 = pp
 
   pipeline::Algorithm schedule = pipeline::Algorithm::kOneForwardOneBackward;
   bool sequence_parallel = false;
-  bool context_all_to_all = false;     ///< CP by all-to-all over heads instead of ring exchange
-  Recompute recompute;
+  bool context_all_to_all = false;  ///< CP by all-to-all over heads instead of ring exchange
+  Recompute recompute{};
   MoeDispatch moe_dispatch = MoeDispatch::kAllToAll;
-  int sync_free_stage = 0;             ///< Primus sync-free MoE, 0–3
-  double expert_skew = 1.0;            ///< max / mean tokens per expert
-  bool forced_balance = false;         ///< routing is forced even (benchmarks)
+  int sync_free_stage = 0;      ///< Primus sync-free MoE, 0–3
+  double expert_skew = 1.0;     ///< max / mean tokens per expert
+  bool forced_balance = false;  ///< routing is forced even (benchmarks)
 
   cluster::Precision precision = cluster::Precision::kBf16;
   cluster::Fp8Recipe fp8_recipe = cluster::Fp8Recipe::kNone;
-  bool fp8_parameters = false;         ///< primary weights kept in FP8 (--fp8-param-gather)
+  bool fp8_parameters = false;  ///< primary weights kept in FP8 (--fp8-param-gather)
 
   Sharding sharding = Sharding::kNone;
-  int fsdp_shard = 0;                  ///< HSDP: ranks a shard group holds; 0 = all data-parallel ranks
+  int fsdp_shard = 0;  ///< HSDP: ranks a shard group holds; 0 = all data-parallel ranks
   bool fsdp_reshard_after_forward = true;
-  Optimizer optimizer;
-  Overlap overlap;
+  Optimizer optimizer{};
+  Overlap overlap{};
   Loss loss = Loss::kPlain;
   int loss_chunk_tokens = 0;
-  StageSplit split;
+  StageSplit split{};
   double activation_offload_fraction = 0.0;
   bool cuda_graphs = false;
 
