@@ -14,7 +14,7 @@
 // which happens when stage times that should be equal differ in their last bit. (Baccelli et al.,
 // Synchronization and Linearity, 1992, chapter 3.)
 //
-// Cost: 2 to 3 ns a step walked; with equal stages two to three periods are walked.
+// Cost: 2 to 3 ns a step walked; with equal stages two to four periods are walked.
 #include "pipeline/replay.h"
 
 #include <algorithm>

@@ -129,5 +129,31 @@ TEST(EverySmallShape, SkippedAndWalkedAgree) {
   }
 }
 
+// The preparation aborts if the order does not repeat as promised; this must hold for large pipelines as
+// well.
+TEST(LargeShapes, RepeatAsPromisedAndKeepTheIdentity) {
+  Replayer replayer;
+  for (const int p : {17, 32, 64}) {
+    const Shape plain{.stages = p, .microbatches = 5 * p + 3};
+    EXPECT_EQ(
+        replayer.run(Algorithm::kOneForwardOneBackward, plain, uniform_durations(plain, 1, 1, 1)).makespan_s,
+        3.0 * (6 * p + 2));
+    for (const int v : {2, 3, 8}) {
+      for (const int n : {p, p + 1, 2 * p, 3 * p + 5}) {
+        for (const int m : {7 * n, 7 * n + p}) {
+          const Shape shape{.stages = p, .chunks = v, .microbatches = m, .group = n};
+          if (unschedulable(Algorithm::kInterleaved, shape)) continue;
+          const double makespan_s =
+              replayer.run(Algorithm::kInterleaved, shape, uniform_durations(shape, 1, 1, 1)).makespan_s;
+          EXPECT_GE(makespan_s, 3.0 * m + 3.0 * (p - 1) / v - 1e-9);
+          if (n == p) {
+            EXPECT_NEAR(makespan_s, 3.0 * m + 3.0 * (p - 1) / v, 1e-9);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sextant::pipeline

@@ -96,16 +96,14 @@ std::optional<std::string> wrong_group(const Shape& shape) {
   const int stages = shape.stages;
   const int microbatches = shape.microbatches;
   const int group = group_size(shape);
+  const int remainder = microbatches % group;
+  if (group >= stages && group <= microbatches && (remainder == 0 || remainder >= stages))
+    return std::nullopt;
   const auto numbers = fmt::format("and here PP={}, N={}, M={}", stages, group, microbatches);
   if (group < stages || group > microbatches) {
     return fmt::format("interleaved needs PP <= N <= M (micro-batch group size N), {}", numbers);
   }
-  const int remainder = microbatches % group;
-  if (remainder != 0 && remainder < stages) {
-    return fmt::format("interleaved needs M % N to be 0 or at least PP, {}: remainder {}", numbers,
-                       remainder);
-  }
-  return std::nullopt;
+  return fmt::format("interleaved needs M % N to be 0 or at least PP, {}: remainder {}", numbers, remainder);
 }
 
 }  // namespace

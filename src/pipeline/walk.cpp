@@ -83,6 +83,9 @@ std::vector<Operation> operations(Algorithm algorithm, const Shape& shape, const
   SEXTANT_CHECK_EQ(orders.size(), static_cast<std::size_t>(shape.stages));
   Walk walk(algorithm, shape, durations);
   std::vector<StageClock> clocks(orders.size());
+  for (std::size_t stage = 0; stage < orders.size(); ++stage) {
+    clocks[stage].operations.reserve(orders[stage].size());
+  }
   bool moved = true;
   while (moved) {
     moved = false;
