@@ -21,8 +21,9 @@ std::optional<ImportedModel> find_in_catalogue(std::string_view name);
 /// Throws base::UserError with the nearest names otherwise.
 ImportedModel load_model(const std::string& file_folder_or_name);
 
-/// Vocabulary of a tokenizer by its Hugging Face repository or path's last component ("mistralai/Mixtral-8x22B-v0.1"
-/// → 32,000), from data/tokenizers.yaml. nullopt when unknown: callers must not guess.
+/// Vocabulary of a tokenizer by its Hugging Face repository or path's last component
+/// ("mistralai/Mixtral-8x22B-v0.1" → 32,000), from data/tokenizers.yaml. nullopt when unknown: callers must
+/// not guess.
 std::optional<std::int64_t> vocabulary_of_tokenizer(std::string_view tokenizer);
 
 }  // namespace sextant::model
