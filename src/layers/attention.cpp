@@ -9,6 +9,9 @@
 
 #include <algorithm>
 
+#include "model/parameters.h"
+#include "model/parts.h"
+
 namespace sextant::layers {
 
 using cost::Collective;
@@ -16,18 +19,6 @@ using cost::CollectiveKind;
 using cost::GroupKind;
 using cost::Part;
 using parallel::RecomputeModule;
-
-double causal_pairs(double sequence, double window) {
-  if (window <= 0 || window >= sequence) return sequence * sequence / 2;
-  return window * sequence - window * (window - 1) / 2;
-}
-
-double compressed_pairs(double sequence, double ratio, double top_k) {
-  const double entries = static_cast<double>(static_cast<std::int64_t>(sequence / ratio));
-  const double shown = top_k > 0 ? std::min(entries, top_k) : entries;
-  // A query sees e entries at `ratio` positions each until `shown` is reached at position ratio·shown − 1.
-  return ratio * shown * (shown - 1) / 2 + shown * (sequence - ratio * shown + 1);
-}
 
 void write_norm_before(Writer& w, const char* norm_name, const char* output_name, bool quantised,
                        std::uint32_t output_freed_by, bool is_layer_input) {
@@ -48,12 +39,12 @@ namespace {
 
 /// Keys and values of the other context-parallel ranks: round the ring, gathered at once (windows, which
 /// Transformer Engine's ring does not support), or traded for heads.
-void write_context_exchange(Writer& w, const CoreShape& c, bool before) {
+void write_context_exchange(Writer& w, const model::Attention& a, const CoreShape& c, bool before) {
   const RankShape& s = w.shape();
   if (s.cp == 1) return;
   const double key_value =
       2 * s.tokens * (c.shared_latent ? c.head_dim : c.kv_heads * (c.head_dim + c.value_head_dim));
-  if (c.shared_latent || (c.window > 0 && !w.layout().context_all_to_all)) {
+  if (c.shared_latent || (a.window_tokens > 0 && !w.layout().context_all_to_all)) {
     if (!before) return;
     w.exchange("gather keys and values", Part::kContextParallel,
                {CollectiveKind::kAllGather, GroupKind::kContext, key_value * s.cp},
@@ -82,11 +73,12 @@ void write_context_exchange(Writer& w, const CoreShape& c, bool before) {
 
 }  // namespace
 
-void write_core_attention(Writer& w, const CoreShape& c) {
+void write_core_attention(Writer& w, const model::Attention& a, const CoreShape& c) {
   const RankShape& s = w.shape();
+  const double pairs = s.sequence * model::attention_pairs_per_token(a, s.sequence);
   const bool fused = w.software().attention == AttentionKernel::kFused;
   const bool dropout = w.model().attention_dropout > 0;
-  write_context_exchange(w, c, true);
+  write_context_exchange(w, a, c, true);
 
   cost::AttentionCore core;
   core.batch = s.micro_batch;
@@ -94,7 +86,7 @@ void write_core_attention(Writer& w, const CoreShape& c) {
   core.kv_heads = c.kv_heads;
   core.query_tokens = s.context_sequence;
   core.key_tokens = s.sequence;
-  core.pairs_per_head = c.pairs / s.cp;
+  core.pairs_per_head = pairs / s.cp;
   core.head_dim = c.head_dim;
   core.value_head_dim = c.value_head_dim;
   core.fused = fused;
@@ -103,10 +95,10 @@ void write_core_attention(Writer& w, const CoreShape& c) {
     core.heads /= s.cp;
     core.kv_heads = std::max(1.0, core.kv_heads / s.cp);
     core.query_tokens = s.sequence;
-    core.pairs_per_head = c.pairs;
+    core.pairs_per_head = pairs;
   }
   w.attention("attention core", core);
-  write_context_exchange(w, c, false);
+  write_context_exchange(w, a, c, false);
 
   const double rows = s.micro_batch * c.heads * s.context_sequence;
   const double output = s.tokens * c.heads * c.value_head_dim;
@@ -131,10 +123,12 @@ namespace {
 void write_grouped_query_attention(Writer& w, const model::Attention& a) {
   const RankShape& s = w.shape();
   const double d = static_cast<double>(a.head_dim);
+  const double value_dim = static_cast<double>(a.value_head_dim);
   const double heads = static_cast<double>(a.heads) / s.tp;
-  const double kv_heads =
-      std::max(1.0, static_cast<double>(a.kv_heads) / s.tp);  // replicated when fewer than TP
-  const double mixed = d * (heads * (a.output_gate ? 2 : 1) + 2 * kv_heads);
+  const double kv_heads = std::max(1.0, static_cast<double>(a.kv_heads) / s.tp);  // replicated below one
+  const double queries = d * heads * (a.output_gate ? 2 : 1);
+  const double keys_and_values = (d + value_dim) * kv_heads;
+  const double mixed = queries + keys_and_values;
 
   write_norm_before(w, "attention norm", "normalised attention input", true, 0, true);
   w.column_parallel({.name = "qkv projection",
@@ -147,31 +141,29 @@ void write_grouped_query_attention(Writer& w, const model::Attention& a) {
   if (a.query_key_norm) {
     const double width = d * (heads + kv_heads);
     w.element_wise("query and key norm", Part::kNorm, 4 * s.tokens * width, 6 * s.tokens * width);
-    w.parameters().replicated += (w.model().norm == model::Norm::kLayerNorm ? 4 : 2) * d;
-    w.save("query and key before their norm", 2 * s.tokens * d * (heads + 2 * kv_heads));
+    const std::int64_t weights =
+        a.query_key_norm_all_heads ? (a.heads + a.kv_heads) * a.head_dim : 2 * a.head_dim;
+    w.parameters().replicated += static_cast<double>(model::norm_elements(w.model(), weights));
+    // Queries and keys are views of the mixed tensor, so all of it stays beside their normalised copies.
+    w.save("query, key, value before the norm", 2 * s.tokens * mixed);
   }
   if (w.model().positions == model::Positions::kRotary) {
     const double bytes = 4 * s.tokens * d * (heads + kv_heads);
     w.element_wise("rotary embedding", Part::kAttentionCore, bytes, bytes);
   }
-  if (a.sinks) w.parameters().dense += heads;
-  write_core_attention(w, {.heads = heads,
-                           .kv_heads = kv_heads,
-                           .head_dim = d,
-                           .value_head_dim = d,
-                           .pairs = causal_pairs(s.sequence, static_cast<double>(a.window_tokens)),
-                           .window = static_cast<double>(a.window_tokens)});
+  if (a.sinks) w.parameters().replicated += static_cast<double>(a.heads);
+  write_core_attention(w, a,
+                       {.heads = heads, .kv_heads = kv_heads, .head_dim = d, .value_head_dim = value_dim});
   if (a.output_gate) {
-    const double bytes = 2 * s.tokens * d * heads;
+    const double bytes = 2 * s.tokens * value_dim * heads;
     w.element_wise("output gate", Part::kAttentionCore, 3 * bytes, 5 * bytes);
     w.save("gated attention output", bytes / 2 * s.operand_bytes);
   }
   w.row_parallel({.name = "attention output projection",
                   .part = Part::kAttentionProjection,
                   .tokens = s.tokens,
-                  .in = heads * d,
+                  .in = heads * value_dim,
                   .out = s.hidden});
-  if (a.output_bias) w.parameters().replicated += s.hidden;
 }
 
 }  // namespace
@@ -179,12 +171,16 @@ void write_grouped_query_attention(Writer& w, const model::Attention& a) {
 void write_attention(Writer& w, const model::Attention& attention) {
   switch (attention.kind) {
     case model::AttentionKind::kGroupedQuery:
-      return write_grouped_query_attention(w, attention);
+      write_grouped_query_attention(w, attention);
+      break;
     case model::AttentionKind::kMultiLatent:
-      return write_latent_attention(w, attention);
+      write_latent_attention(w, attention);
+      break;
     case model::AttentionKind::kCompressed:
-      return write_compressed_attention(w, attention);
+      write_compressed_attention(w, attention);
+      break;
   }
+  if (attention.output_bias) w.parameters().replicated += w.shape().hidden;
 }
 
 }  // namespace sextant::layers

@@ -7,6 +7,7 @@
 // tensor ranks and runs on the local part of the sequence.
 
 #include "layers/attention.h"
+#include "model/parameters.h"
 
 namespace sextant::layers {
 
@@ -26,42 +27,6 @@ void replicated_linear(Writer& w, const char* name, double in, double out) {
             .in = in,
             .out = out,
             .kept = Linear::Kept::kReplicated});
-}
-
-/// Key-value and gate projections, a softmax over the slots of an entry, a norm. `overlap` doubles both
-/// widths.
-void write_compressor(Writer& w, const char* name, double width, double ratio, bool overlap) {
-  const RankShape& s = w.shape();
-  const double wide = width * (overlap ? 2 : 1);
-  replicated_linear(w, name, s.hidden, 2 * wide);
-  const double projected = 2 * s.local_tokens * 2 * wide;
-  w.element_wise("compressor pooling", Part::kAttentionCore, projected * 1.5, projected * 2.5);
-  w.parameters().replicated += ratio * wide + width;  // positional table of the gate, norm
-  w.save("compressor projections", projected);
-}
-
-void write_indexer(Writer& w, const model::Attention& a) {
-  const RankShape& s = w.shape();
-  const double heads = static_cast<double>(a.indexer.heads);
-  const double dim = static_cast<double>(a.indexer.head_dim);
-  const double ratio = static_cast<double>(a.compress_ratio);
-  const double query_in = a.query_latent_rank > 0 ? static_cast<double>(a.query_latent_rank) : s.hidden;
-  replicated_linear(w, "indexer query projection", query_in, heads * dim);
-  replicated_linear(w, "indexer head weights", s.hidden, heads);
-  write_compressor(w, "indexer compressor", dim, ratio, true);
-  // Scores of each query against the entries before it: a batched product without weights, forward only in
-  // effect (the selection has no gradient; its distillation loss is not modelled).
-  cost::AttentionCore scores;
-  scores.batch = s.micro_batch;
-  scores.heads = heads;
-  scores.kv_heads = 1;
-  scores.query_tokens = s.local_tokens / s.micro_batch;
-  scores.key_tokens = s.sequence / ratio;
-  scores.pairs_per_head = compressed_pairs(s.sequence, ratio, 0) / s.cp / (s.tokens / s.local_tokens);
-  scores.head_dim = dim;
-  w.forward_attention("indexer scores", scores);
-  w.save("indexer queries", 2 * s.local_tokens * heads * dim);
-  w.save("selected entries", 4 * s.local_tokens * static_cast<double>(a.indexer.top_k));
 }
 
 void write_output(Writer& w, const model::Attention& a, double heads, double dim) {
@@ -92,13 +57,52 @@ void write_output(Writer& w, const model::Attention& a, double heads, double dim
 
 }  // namespace
 
+void write_compressor(Writer& w, const char* name, double width, double ratio) {
+  const RankShape& s = w.shape();
+  constexpr double kOverlappingRatio = 4;
+  const double wide = width * (ratio == kOverlappingRatio ? 2 : 1);
+  replicated_linear(w, name, s.hidden, 2 * wide);
+  const double projected = 2 * s.local_tokens * 2 * wide;
+  // Forward reads the projections and writes entries, 1/ratio as many; backward reads and writes them.
+  w.element_wise("compressor pooling", Part::kAttentionCore, projected * (1 + 0.5 / ratio), projected * 2);
+  w.parameters().replicated += ratio * wide;  // positional table of the gate
+  w.norm("compressor norm", s.local_tokens / ratio, width);
+  w.save("compressor projections", projected);
+}
+
+void write_indexer(Writer& w, const model::Attention& a) {
+  const RankShape& s = w.shape();
+  const double heads = static_cast<double>(a.indexer.heads);
+  const double dim = static_cast<double>(a.indexer.head_dim);
+  const double ratio = static_cast<double>(a.compress_ratio);
+  const double query_in = a.query_latent_rank > 0 ? static_cast<double>(a.query_latent_rank) : s.hidden;
+  replicated_linear(w, "indexer query projection", query_in, heads * dim);
+  replicated_linear(w, "indexer head weights", s.hidden, heads);
+  if (ratio > 0) {
+    write_compressor(w, "indexer compressor", dim, ratio);
+  } else {
+    replicated_linear(w, "indexer key projection", s.hidden, dim);
+    w.parameters().replicated += 2 * dim;  // a LayerNorm, whatever the model's norm
+    w.save("indexer keys", 2 * s.local_tokens * dim);
+  }
+  cost::AttentionCore scores;
+  scores.batch = s.micro_batch;
+  scores.heads = heads;
+  scores.kv_heads = 1;
+  scores.query_tokens = s.local_tokens / s.micro_batch;
+  scores.key_tokens = s.sequence / (ratio > 0 ? ratio : 1);
+  scores.pairs_per_head = scores.query_tokens * model::indexer_pairs_per_token(a, s.sequence);
+  scores.head_dim = dim;
+  w.attention("indexer scores", scores);
+  w.save("indexer queries", 2 * s.local_tokens * heads * dim);
+  w.save("selected positions", 4 * s.local_tokens * static_cast<double>(a.indexer.top_k));
+}
+
 void write_compressed_attention(Writer& w, const model::Attention& a) {
   const RankShape& s = w.shape();
   const double heads = static_cast<double>(a.heads) / s.tp;
   const double dim = static_cast<double>(a.head_dim);
   const double query_rank = static_cast<double>(a.query_latent_rank);
-  const double ratio = static_cast<double>(a.compress_ratio);
-  const double window = static_cast<double>(a.window_tokens);
 
   write_norm_before(w, "attention norm", "normalised attention input", true, 0, true);
   if (query_rank > 0) {
@@ -126,21 +130,11 @@ void write_compressed_attention(Writer& w, const model::Attention& a) {
   w.save("query before its norm", query);
   w.save("query", query, RecomputeModule::kMlaUpProjection);
 
-  double pairs = causal_pairs(s.sequence, window);
-  if (ratio > 0) {
-    const bool sparse = a.indexer.heads > 0;
-    write_compressor(w, "compressor", dim, ratio, sparse);
-    if (sparse) write_indexer(w, a);
-    pairs += compressed_pairs(s.sequence, ratio, sparse ? static_cast<double>(a.indexer.top_k) : 0);
-  }
-  if (a.sinks) w.parameters().dense += heads;
-  write_core_attention(w, {.heads = heads,
-                           .kv_heads = 1,
-                           .head_dim = dim,
-                           .value_head_dim = dim,
-                           .pairs = pairs,
-                           .window = window,
-                           .shared_latent = true});
+  if (a.compress_ratio > 0) write_compressor(w, "compressor", dim, static_cast<double>(a.compress_ratio));
+  if (a.indexer.heads > 0) write_indexer(w, a);
+  if (a.sinks) w.parameters().replicated += static_cast<double>(a.heads);
+  write_core_attention(
+      w, a, {.heads = heads, .kv_heads = 1, .head_dim = dim, .value_head_dim = dim, .shared_latent = true});
   w.element_wise("inverse rotary embedding", Part::kAttentionCore, 2 * query, 2 * query);
   write_output(w, a, heads, dim);
 }

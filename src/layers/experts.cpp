@@ -68,7 +68,7 @@ void write_router(Writer& w, const model::Mlp& mlp, const ExpertShape& e) {
             .kept = Linear::Kept::kReplicated,
             .low_precision = false,
             .precision = w.software().router_fp32 ? cluster::Precision::kFp32 : cluster::Precision::kBf16});
-  if (mlp.router_bias) w.parameters().replicated += e.all_experts;
+  if (mlp.router_bias && !mlp.hash_routing) w.parameters().replicated += e.all_experts;
   if (mlp.router_linear_bias) w.parameters().replicated += e.all_experts;
   // Scores, their normalisation and the choice: three passes over fp32 scores each way.
   const double scores = 4 * s.local_tokens * e.all_experts;

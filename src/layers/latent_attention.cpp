@@ -21,7 +21,7 @@ void write_latent_attention(Writer& w, const model::Attention& a) {
   const double kv_rank = static_cast<double>(a.kv_latent_rank);
   const double rotary = static_cast<double>(a.rotary_head_dim);
   const Part part = Part::kAttentionProjection;
-  const bool norm = a.query_key_norm;
+  if (a.qkv_bias) w.parameters().replicated += query_rank + kv_rank + rotary;
 
   write_norm_before(w, "attention norm", "normalised attention input", true, 0, true);
   if (query_rank > 0) {
@@ -31,7 +31,7 @@ void write_latent_attention(Writer& w, const model::Attention& a) {
               .in = s.hidden,
               .out = query_rank,
               .kept = Linear::Kept::kReplicated});
-    if (norm) w.norm("query latent norm", s.local_tokens, query_rank);
+    w.norm("query latent norm", s.local_tokens, query_rank);
     w.save("query latent", 2 * s.local_tokens * query_rank);
     w.save("normalised query latent", s.operand_bytes * s.local_tokens * query_rank);
     w.column_parallel({.name = "query up projection",
@@ -52,7 +52,7 @@ void write_latent_attention(Writer& w, const model::Attention& a) {
             .in = s.hidden,
             .out = kv_rank + rotary,
             .kept = Linear::Kept::kReplicated});
-  if (norm) w.norm("key-value latent norm", s.local_tokens, kv_rank);
+  w.norm("key-value latent norm", s.local_tokens, kv_rank);
   w.save("key-value latent", 2 * s.local_tokens * (kv_rank + rotary));
   w.save("normalised key-value latent", s.operand_bytes * s.local_tokens * kv_rank);
   if (s.sequence_parallel) {
@@ -73,18 +73,14 @@ void write_latent_attention(Writer& w, const model::Attention& a) {
   w.save("query, key", 2 * s.tokens * heads * 2 * key_dim, RecomputeModule::kMlaUpProjection);
   w.save("value", 2 * s.tokens * heads * value_dim, RecomputeModule::kMlaUpProjection);
 
-  write_core_attention(w, {.heads = heads,
-                           .kv_heads = heads,
-                           .head_dim = key_dim,
-                           .value_head_dim = value_dim,
-                           .pairs = causal_pairs(s.sequence, static_cast<double>(a.window_tokens)),
-                           .window = static_cast<double>(a.window_tokens)});
+  if (a.indexer.heads > 0) write_indexer(w, a);
+  write_core_attention(w, a,
+                       {.heads = heads, .kv_heads = heads, .head_dim = key_dim, .value_head_dim = value_dim});
   w.row_parallel({.name = "attention output projection",
                   .part = part,
                   .tokens = s.tokens,
                   .in = heads * value_dim,
                   .out = s.hidden});
-  if (a.output_bias) w.parameters().replicated += s.hidden;
 }
 
 }  // namespace sextant::layers

@@ -39,7 +39,10 @@ struct Software {
   int gradient_reduce_bytes = 4;
   bool post_validates_optimizer = false;  ///< zero-bubble runtimes: the step is as long as a stage's span
   bool flops_count_recompute = false;     ///< printed TFLOP/s are hardware FLOPs
-  int vocabulary_divisor = 128;           ///< --make-vocab-size-divisible-by
+  /// Logits are gathered over context-parallel ranks before the loss (some post-training stacks; AReaL PR
+  /// 1223).
+  bool gather_logits_over_context = false;
+  int vocabulary_divisor = 128;  ///< --make-vocab-size-divisible-by
 };
 
 }  // namespace sextant::layers

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "model/parts.h"
+
 namespace sextant::layers {
 
 using cost::Collective;
@@ -132,7 +134,8 @@ void Writer::norm(const char* name, double tokens, double width) {
   const bool layer_norm = model_.norm == model::Norm::kLayerNorm;
   const double bytes = 2 * tokens * width;
   element_wise(name, Part::kNorm, 2 * bytes, 3 * bytes);  // read, write; read both, write
-  description_.parameters.replicated += layer_norm ? 2 * width : width;
+  description_.parameters.replicated +=
+      static_cast<double>(model::norm_elements(model_, static_cast<std::int64_t>(width)));
   save("norm statistics", (layer_norm ? 8 : 4) * tokens);
 }
 
@@ -146,10 +149,6 @@ void Writer::attention(const char* name, cost::AttentionCore core) {
   push_forward({name, Part::kAttentionCore, Phase::kForward, cluster::Precision::kBf16, core});
   core.backward = true;
   push_backward({name, Part::kAttentionCore, Phase::kBackwardInput, cluster::Precision::kBf16, core});
-}
-
-void Writer::forward_attention(const char* name, const cost::AttentionCore& core) {
-  push_forward({name, Part::kAttentionCore, Phase::kForward, cluster::Precision::kBf16, core});
 }
 
 void Writer::exchange(const char* name, Part part, const Collective& forward, const Collective& backward) {

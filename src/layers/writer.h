@@ -63,8 +63,7 @@ class Writer {
   /// x + sublayer(x), twice a layer, with dropout's mask.
   void residual(const char* name);
 
-  void attention(const char* name, cost::AttentionCore core);                 ///< forward and backward
-  void forward_attention(const char* name, const cost::AttentionCore& core);  ///< a product without gradient
+  void attention(const char* name, cost::AttentionCore core);  ///< forward and backward
   void exchange(const char* name, cost::Part part, const cost::Collective& forward,
                 const cost::Collective& backward);
   void forward_exchange(const char* name, cost::Part part, const cost::Collective& collective);
