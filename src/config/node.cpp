@@ -11,6 +11,8 @@
 
 namespace sextant::config {
 
+Node::Node() noexcept = default;
+
 const Node* Node::find(std::string_view key) const {
   const auto entry = std::ranges::find(entries, key, &std::pair<std::string, Node>::first);
   return entry == entries.end() ? nullptr : &entry->second;

@@ -28,6 +28,9 @@ struct Node {
   base::SourcePosition position;
   std::string path;  ///< dotted key path from the document's root: "modules.pre_trainer.overrides.lr"
 
+  /// A null node. Not left to the compiler: clang 16 would need it complete inside the pair of `entries`.
+  Node() noexcept;
+
   bool is_null() const { return kind == Kind::kNull; }
   bool is_mapping() const { return kind == Kind::kMapping; }
   /// The value under `key` of a mapping, or nullptr when absent (or when this is no mapping).

@@ -252,7 +252,7 @@ std::string_view line_of(std::string_view text, int line) {
 
 // What a parser's message means for somebody who looks at the line.
 std::string explanation(const YAML::Exception& error, std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kExplanations{{
+  static const std::array<std::pair<std::string_view, std::string_view>, 9> kExplanations{{
       {YAML::ErrorMsg::END_OF_MAP, "this line is no `key: value`, or its indentation fits no mapping above"},
       {YAML::ErrorMsg::END_OF_SEQ, "this line is no `- item`, or its indentation fits no sequence above"},
       {YAML::ErrorMsg::END_OF_MAP_FLOW, "a `{` before this is not closed, or a comma is missing"},
