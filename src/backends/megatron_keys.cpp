@@ -144,6 +144,8 @@ constexpr auto kKeys = std::to_array<MegatronKey>({
           "--microbatch-group-size-per-virtual-pipeline-stage", ""),
     value("decoder_first_pipeline_num_layers", KeyType::kInteger, "--decoder-first-pipeline-num-layers", ""),
     value("decoder_last_pipeline_num_layers", KeyType::kInteger, "--decoder-last-pipeline-num-layers", ""),
+    primus("num_layers_in_first_pipeline_stage", KeyType::kInteger),
+    primus("num_layers_in_last_pipeline_stage", KeyType::kInteger),
     sets_true("account_for_embedding_in_pipeline_split", "--account-for-embedding-in-pipeline-split", 11),
     sets_true("account_for_loss_in_pipeline_split", "--account-for-loss-in-pipeline-split", 11),
     sets_true("sequence_parallel", "--sequence-parallel"),

@@ -18,6 +18,9 @@ struct Workload {
   std::string format;     ///< "primus", "megatron-arguments", "sextant"
   std::string text;       ///< the file verbatim
   config::Node resolved;  ///< Primus: merged module keys; Megatron: argument mapping; Sextant: the document
+  config::Node
+      document;        ///< Primus: the file over what it extends, with --set keys, variables still in place
+  std::string module;  ///< Primus: the trainer module that was read ("pre_trainer")
 };
 
 struct ReadOptions {
@@ -35,15 +38,15 @@ Workload read_workload(const std::string& path, const ReadOptions& options);
 /// A workload from a model (file, folder or catalogue name) and settings alone.
 Workload workload_from_model(const std::string& model, const ReadOptions& options);
 
-/// Sextant's short names for `--set`, `--pin`, `--open` and short YAML: "tp", "pp", "vpp", "ep", "etp", "cp", "mbs",
-/// "gbs", "seq", "schedule", "recompute", "dispatch", "precision", "sharding", …
+/// Sextant's short names for `--set`, `--pin`, `--open` and short YAML: "tp", "pp", "vpp", "ep", "etp", "cp",
+/// "mbs", "gbs", "seq", "schedule", "recompute", "dispatch", "precision", "sharding", …
 std::vector<std::string> short_names();
 
 /// Sets one short-named knob of a layout. Throws base::UserError for an unknown name or an impossible value.
 void set_knob(parallel::Layout& layout, const std::string& name, const config::Node& value);
 
-/// Files that launch `job`, by file name: Primus: "overlay.yaml", "exports.sh"; Megatron-LM: "arguments.txt"; and
-/// "sextant.yaml", which Sextant itself reads back. Reading back what was written gives the same layout.
+/// Files that launch `job`, by file name: Primus: "overlay.yaml", "exports.sh"; Megatron-LM: "arguments.txt";
+/// and "sextant.yaml", which Sextant itself reads back. Reading back what was written gives the same layout.
 /// `notes` receives what a target cannot express.
 std::map<std::string, std::string> export_files(const Workload& workload, const training::Job& job,
                                                 std::vector<std::string>& notes);
