@@ -19,9 +19,9 @@ namespace {
 using Values = std::vector<std::string>;
 
 /// The order in which a tree search fixes axes: what decides memory and most of the time first.
-constexpr std::array kOrder{"pp",        "tp",       "cp",        "ep",    "etp",          "mbs",
-                            "sharding",  "vpp",      "schedule",  "group", "first_layers", "last_layers",
-                            "recompute", "dispatch", "sync_free", "loss"};
+constexpr std::array kOrder{"pp",       "tp",           "cp",          "ep",       "etp", "mbs",
+                            "sharding", "dispatch",     "sync_free",   "loss",     "vpp", "schedule",
+                            "group",    "first_layers", "last_layers", "recompute"};
 
 Values numbers(const std::vector<std::int64_t>& list) {
   Values values;
@@ -262,8 +262,10 @@ search::Space layout_space(const training::Job& job, const SpaceFlags& flags) {
 }
 
 PointApplier::PointApplier(const search::Space& space, const training::Job& base)
-    : space_(space), job_(base), base_(base.layout), base_router_fp32_(base.software.router_fp32) {
+    : space_(space), job_(base), base_(base.layout), software_(base.software) {
+  job_.warnings.clear();
   for (const search::Axis& axis : space.axes) {
+    sequence_parallel_is_axis_ = sequence_parallel_is_axis_ || axis.name == "sequence_parallel";
     values_.emplace_back();
     for (const std::string& value : axis.values) {
       values_.back().push_back(config::parse_assignment(axis.name + "=" + value).second);
@@ -281,7 +283,13 @@ const training::Job& PointApplier::apply(const search::Point& prefix) {
   }
   applied_ = prefix;
   job_.layout = layouts_[prefix.size()];
+  job_.software = software_;
   finish();
+  return job_;
+}
+
+const training::Job& PointApplier::normalised(const backends::RuleSet& rules) {
+  rules.normalise(job_);
   return job_;
 }
 
@@ -289,17 +297,17 @@ void PointApplier::finish() {
   parallel::Layout& layout = job_.layout;
   // Sequence parallelism goes with tensor parallelism: on when the workload wants it, when the workload has
   // no tensor parallelism that it could apply to, and when experts demand it.
-  layout.sequence_parallel =
-      layout.tp > 1 && (base_.sequence_parallel || base_.tp == 1 || job_.model->has_experts());
+  if (!sequence_parallel_is_axis_) {
+    layout.sequence_parallel =
+        layout.tp > 1 && (base_.sequence_parallel || base_.tp == 1 || job_.model->has_experts());
+  }
   // A stage split and a micro-batch group belong to the pipeline they were written for.
   if (layout.pp != base_.pp || layout.vpp != base_.vpp) {
-    layout.split.layout.clear();
     if (layout.split == base_.split) layout.split = {};
+    layout.split.layout.clear();
     if (layout.microbatch_group == base_.microbatch_group) layout.microbatch_group = 0;
   }
-  // As one choice DeepEP sets what it needs: its library takes fp32 router probabilities only.
-  const bool deepep = layout.moe_dispatch == parallel::MoeDispatch::kDeepEp;
-  job_.software.router_fp32 = base_router_fp32_ || deepep;
+  backends::adapt_software(job_);
 }
 
 }  // namespace sextant::trials

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/rules.h"
 #include "config/node.h"
 #include "search/space.h"
 #include "training/job.h"
@@ -28,10 +29,15 @@ search::Space layout_space(const training::Job& job, const SpaceFlags& flags);
 /// one or two knobs. Not thread-safe; one a thread.
 class PointApplier {
  public:
+  /// `space` must outlive the applier.
   PointApplier(const search::Space& space, const training::Job& base);
 
-  /// The job's layout with the prefix applied; `software` switches that a value needs are set in job().
+  /// The job with the prefix applied as asked, and the software switches that the layout brings along. Valid
+  /// until the next call.
   const training::Job& apply(const search::Point& prefix);
+
+  /// The job of the last apply() as the framework runs it.
+  const training::Job& normalised(const backends::RuleSet& rules);
 
  private:
   void finish();
@@ -39,7 +45,8 @@ class PointApplier {
   const search::Space& space_;
   training::Job job_;
   parallel::Layout base_;
-  bool base_router_fp32_ = false;
+  layers::Software software_;
+  bool sequence_parallel_is_axis_ = false;
   std::vector<std::vector<config::Node>> values_;  // parsed once
   std::vector<parallel::Layout> layouts_;          // layouts_[d]: the first d axes applied
   search::Point applied_;

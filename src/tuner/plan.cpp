@@ -14,14 +14,8 @@
 namespace sextant::tuner {
 namespace {
 
+/// The rule that --hypothetical waives: whether the backend launches the schedule.
 constexpr std::string_view kLaunchRule = "schedule-launchable";
-
-/// Violations that count for the user's question: --hypothetical waives only what no backend launches.
-std::vector<backends::Violation> relevant_violations(const training::Job& job, bool hypothetical) {
-  std::vector<backends::Violation> violations = backends::check(job);
-  if (hypothetical) std::erase_if(violations, [](const auto& v) { return v.rule == kLaunchRule; });
-  return violations;
-}
 
 bool is_legal(std::span<const backends::Violation> violations) {
   return std::ranges::none_of(violations, [](const auto& v) { return v.grade == backends::Grade::kIllegal; });
@@ -34,8 +28,8 @@ Json backend_json(const training::Job& job) {
 Json project_job(training::Job job, bool hypothetical) {
   Json notes = Json::array();
   for (const std::string& warning : job.warnings) notes.push_back(warning);
-  // Violations of the layout as asked; normalised ones are then applied and noted.
-  std::vector<backends::Violation> violations = relevant_violations(job, hypothetical);
+  const std::vector<backends::Violation> violations =
+      backends::check(job, hypothetical ? kLaunchRule : std::string_view{});
   for (const std::string& change : backends::normalise(job)) notes.push_back(change);
   const bool legal = is_legal(violations);
 

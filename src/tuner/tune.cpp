@@ -60,8 +60,8 @@ Json projected_json(const training::Job& job) {
 
 Json baseline_json(const training::Job& base, bool hypothetical) {
   training::Job job = base;
-  std::vector<backends::Violation> violations = backends::check(job);
-  if (hypothetical) std::erase_if(violations, [](const auto& v) { return v.rule == "schedule-launchable"; });
+  const std::vector<backends::Violation> violations =
+      backends::check(job, hypothetical ? std::string_view("schedule-launchable") : std::string_view{});
   const Json changes = backends::normalise(job);
   const bool legal =
       std::ranges::none_of(violations, [](const auto& v) { return v.grade == backends::Grade::kIllegal; });

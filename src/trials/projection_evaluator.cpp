@@ -1,0 +1,304 @@
+// The projection as evaluator: what a tree search over layouts may leave out, and why that is safe.
+//
+// Legality. A backend's rules read few knobs each (backends/rule_knobs.h), so a rule is asked as soon as the
+// axes it reads are fixed, once, and never again below. Normalised rules change what was asked; a point that
+// one of them changes on an axis of this space equals another point of it, so it is left out as a duplicate
+// and counted under the rule's name. Counting the legal points below a prefix uses the same facts: two
+// prefixes that agree on the axes which undecided rules read have the same number of legal completions, so
+// counts are kept by those axes alone.
+//
+// Worth. With degrees, micro-batch and sharding fixed, training::Projector bounds step and peak whatever the
+// rest. With the schedule and the stage split fixed as well, no completion is faster than the one that
+// recomputes nothing and overlaps everything, and none needs less memory than the one that recomputes every
+// layer.
+#include "trials/projection_evaluator.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backends/rule_knobs.h"
+#include "backends/rules.h"
+#include "training/projection.h"
+#include "trials/layout_space.h"
+
+namespace sextant::trials {
+namespace {
+
+constexpr std::string_view kLaunchRule = "schedule-launchable";
+
+/// Axes that the projector's own bounds need; the rest of a layout may be anything.
+constexpr std::array<std::string_view, 7> kDegreeAxes{"pp", "tp", "cp", "ep", "etp", "mbs", "sharding"};
+/// Axes that change which operations a layer has, though no bound covers them: tried one by one.
+constexpr std::array<std::string_view, 3> kOperationAxes{"dispatch", "sync_free", "loss"};
+/// With these fixed too, only recomputation and overlap are open.
+constexpr std::array<std::string_view, 5> kScheduleAxes{"vpp", "schedule", "group", "first_layers",
+                                                        "last_layers"};
+
+template <std::size_t N>
+bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// The knobs that fixing an axis settles, derived ones included.
+std::uint32_t bits_of_axis(const std::string& axis, const parallel::Layout& base) {
+  std::uint32_t bits = backends::knob_bit(axis);
+  if (axis == "tp") bits |= backends::kKnobSequenceParallel;
+  const bool own_split = !(base.split == parallel::StageSplit{}) || base.microbatch_group > 0;
+  if ((axis == "pp" || axis == "vpp") && own_split) bits |= backends::kKnobSplit | backends::kKnobGroup;
+  return bits;
+}
+
+/// What all evaluators of one search share.
+struct Plan {
+  const search::Space& space;
+  const training::Job& base;
+  backends::RuleSet rules;
+  std::vector<std::uint32_t> axis_bits;
+  std::vector<std::size_t> decided_at;             // by rule: axes that must be fixed before it is asked
+  std::vector<bool> duplicates;                    // by rule: normalised, and changes an axis of this space
+  std::vector<std::vector<std::size_t>> relevant;  // by depth: fixed axes that undecided rules read
+  std::size_t degree_depth = 0;
+  std::size_t schedule_depth = 0;
+
+  Plan(const search::Space& space_in, const training::Job& base_in, bool hypothetical)
+      : space(space_in), base(base_in), rules(backends::rule_set(base.backend, base.backend_version)) {
+    if (hypothetical) rules = rules.without(kLaunchRule);
+    for (const search::Axis& axis : space.axes) axis_bits.push_back(bits_of_axis(axis.name, base.layout));
+    find_decision_depths();
+    find_relevant_axes();
+    degree_depth = depth_of([](std::string_view name) { return contains(kDegreeAxes, name); });
+    schedule_depth = depth_of([](std::string_view name) {
+      return contains(kDegreeAxes, name) || contains(kOperationAxes, name) || contains(kScheduleAxes, name);
+    });
+  }
+
+ private:
+  /// Axes to fix until all those with a name accepted by `wanted` are.
+  template <typename Wanted>
+  std::size_t depth_of(Wanted wanted) const {
+    std::size_t depth = 0;
+    for (std::size_t axis = 0; axis < space.axes.size(); ++axis) {
+      if (wanted(space.axes[axis].name)) depth = axis + 1;
+    }
+    return depth;
+  }
+
+  std::uint32_t all_axis_bits() const {
+    std::uint32_t bits = 0;
+    for (const std::uint32_t axis : axis_bits) bits |= axis;
+    return bits;
+  }
+
+  /// Knobs that a rule's verdict depends on once normalised rules have had their say.
+  std::uint32_t reads(std::size_t rule) const {
+    std::uint32_t bits = backends::knobs_read(rules.rules[rule].name);
+    for (std::size_t round = 0; round < 2; ++round) {  // a change may depend on another change
+      for (std::size_t i = 0; i < rules.changes.size(); ++i) {
+        const std::string_view name = rules.rules[rules.illegal + i].name;
+        if ((backends::knobs_changed(name) & bits) != 0) bits |= backends::knobs_read(name);
+      }
+    }
+    return bits;
+  }
+
+  void find_decision_depths() {
+    const std::uint32_t turned = all_axis_bits();
+    for (std::size_t rule = 0; rule < rules.illegal + rules.changes.size(); ++rule) {
+      std::size_t depth = 0;
+      const std::uint32_t bits = reads(rule) & turned;
+      for (std::size_t axis = 0; axis < axis_bits.size(); ++axis) {
+        if ((axis_bits[axis] & bits) != 0) depth = axis + 1;
+      }
+      decided_at.push_back(depth);
+      duplicates.push_back(rule >= rules.illegal &&
+                           (backends::knobs_changed(rules.rules[rule].name) & turned_by_own_axis()) != 0);
+    }
+  }
+
+  /// Knobs that an axis turns directly (sequence parallelism follows tp and is no axis of its own).
+  std::uint32_t turned_by_own_axis() const {
+    std::uint32_t bits = 0;
+    for (const search::Axis& axis : space.axes) bits |= backends::knob_bit(axis.name);
+    return bits & ~static_cast<std::uint32_t>(backends::kKnobOther);
+  }
+
+  void find_relevant_axes() {
+    for (std::size_t depth = 0; depth <= space.axes.size(); ++depth) {
+      std::uint32_t bits = 0;
+      for (std::size_t rule = 0; rule < decided_at.size(); ++rule) {
+        if (decided_at[rule] > depth) bits |= reads(rule);
+      }
+      relevant.emplace_back();
+      for (std::size_t axis = 0; axis < depth; ++axis) {
+        if ((axis_bits[axis] & bits) != 0) relevant.back().push_back(axis);
+      }
+    }
+  }
+};
+
+class ProjectionEvaluator : public search::Evaluator {
+ public:
+  explicit ProjectionEvaluator(const Plan& plan) : plan_(plan), applier_(plan.space, plan.base) {}
+
+  bool admits(const search::Point& prefix) override {
+    const training::Job& asked = applier_.apply(prefix);
+    for (std::size_t rule = plan_.rules.illegal; rule < plan_.decided_at.size(); ++rule) {
+      if (plan_.duplicates[rule] && plan_.decided_at[rule] == prefix.size() &&
+          plan_.rules.rules[rule].violated(asked)) {
+        return false;
+      }
+    }
+    const training::Job& job = applier_.normalised(plan_.rules);
+    for (std::size_t rule = 0; rule < plan_.rules.illegal; ++rule) {
+      if (plan_.decided_at[rule] == prefix.size() && !plan_.rules.skipped[rule] &&
+          plan_.rules.rules[rule].violated(job)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  double legal_completions(const search::Point& prefix) override {
+    if (prefix.size() == plan_.space.axes.size()) return 1;
+    std::string key(1, static_cast<char>(prefix.size()));
+    for (const std::size_t axis : plan_.relevant[prefix.size()]) {
+      key.append(reinterpret_cast<const char*>(&prefix[axis]), sizeof(prefix[axis]));
+    }
+    if (const auto known = completions_.find(key); known != completions_.end()) return known->second;
+    double count = 0;
+    search::Point child = prefix;
+    child.push_back(0);
+    for (std::size_t value = 0; value < plan_.space.axes[prefix.size()].values.size(); ++value) {
+      child.back() = static_cast<std::uint16_t>(value);
+      if (admits(child)) count += legal_completions(child);
+    }
+    completions_.emplace(std::move(key), count);
+    return count;
+  }
+
+  double objective_bound(const search::Point& prefix) override {
+    if (prefix.size() < plan_.degree_depth) return std::numeric_limits<double>::infinity();
+    if (prefix.size() < plan_.schedule_depth) {
+      double bound = search::kNothingFits;
+      search::Point completed = prefix;
+      bound_over_operations(completed, bound);
+      return bound;
+    }
+    return relaxed_bound(prefix);
+  }
+
+  search::Outcome evaluate(const search::Point& point) override {
+    applier_.apply(point);
+    const training::Job& job = applier_.normalised(plan_.rules);
+    const training::Score score = projector(job).score(job.layout);
+    return {.objective = score.tokens_per_s_per_gpu, .peak_bytes = score.peak_bytes, .fits = score.fits};
+  }
+
+  bool count_violations(const search::Point& point, std::span<std::int64_t> counts) override {
+    const training::Job& asked = applier_.apply(point);
+    bool legal = true;
+    for (std::size_t rule = plan_.rules.illegal; rule < plan_.decided_at.size(); ++rule) {
+      if (plan_.duplicates[rule] && plan_.rules.rules[rule].violated(asked)) {
+        ++counts[rule];
+        legal = false;
+      }
+    }
+    const training::Job& job = applier_.normalised(plan_.rules);
+    return plan_.rules.legal(job, counts.first(plan_.rules.illegal)) && legal;
+  }
+
+ private:
+  /// The projector for the job's software: a chosen layout may bring switches along.
+  training::Projector& projector(const training::Job& job) {
+    const std::size_t variant =
+        (job.software.router_fp32 ? 1U : 0U) + (job.software.gradient_accumulation_fusion ? 2U : 0U);
+    if (!projectors_[variant]) projectors_[variant] = std::make_unique<training::Projector>(job);
+    return *projectors_[variant];
+  }
+
+  double tokens_per_s_per_gpu(const parallel::Layout& layout, double step_s) const {
+    return static_cast<double>(layout.global_batch) * static_cast<double>(layout.sequence_tokens) / step_s /
+           layout.world;
+  }
+
+  /// The best bound over all values of the operation axes that `prefix` leaves open.
+  void bound_over_operations(search::Point& prefix, double& bound) {
+    std::size_t open = prefix.size();
+    while (open < plan_.space.axes.size() && !contains(kOperationAxes, plan_.space.axes[open].name)) ++open;
+    if (open >= plan_.schedule_depth || open >= plan_.space.axes.size()) {
+      bound = std::max(bound, degree_bound(prefix));
+      return;
+    }
+    const std::size_t fixed = prefix.size();
+    prefix.resize(open + 1, 0);
+    for (std::size_t value = 0; value < plan_.space.axes[open].values.size(); ++value) {
+      prefix.back() = static_cast<std::uint16_t>(value);
+      bound_over_operations(prefix, bound);
+      prefix.resize(open + 1);
+    }
+    prefix.resize(fixed);
+  }
+
+  double degree_bound(const search::Point& prefix) {
+    applier_.apply(prefix);
+    const training::Job& job = applier_.normalised(plan_.rules);
+    training::Projector& own = projector(job);
+    if (own.peak_bytes_lower_bound(job.layout) > job.cluster->memory_limit_bytes())
+      return search::kNothingFits;
+    return tokens_per_s_per_gpu(job.layout, own.step_s_lower_bound(job.layout));
+  }
+
+  double relaxed_bound(const search::Point& prefix) {
+    applier_.apply(prefix);
+    training::Job job = applier_.normalised(plan_.rules);
+    parallel::Layout least = job.layout;
+    least.recompute = {};
+    least.recompute.granularity = parallel::RecomputeGranularity::kFull;
+    least.recompute.method = parallel::RecomputeMethod::kUniform;
+    least.recompute.layers = 1;
+    training::Projector& own = projector(job);
+    if (!own.score(least).fits && !own.score(job.layout).fits) return search::kNothingFits;
+    parallel::Layout fastest = job.layout;
+    fastest.recompute = {};
+    fastest.overlap = {.gradient_reduce = true,
+                       .parameter_gather = true,
+                       .tensor_parallel = true,
+                       .point_to_point = fastest.vpp > 1,
+                       .moe_dispatch = true};
+    return own.score(fastest).tokens_per_s_per_gpu;
+  }
+
+  const Plan& plan_;
+  PointApplier applier_;
+  std::array<std::unique_ptr<training::Projector>, 4> projectors_;
+  std::unordered_map<std::string, double> completions_;
+};
+
+class ProjectionEvaluators : public search::EvaluatorFactory {
+ public:
+  ProjectionEvaluators(const search::Space& space, const training::Job& base, bool hypothetical)
+      : plan_(space, base, hypothetical) {}
+
+  std::unique_ptr<search::Evaluator> make() const override {
+    return std::make_unique<ProjectionEvaluator>(plan_);
+  }
+  std::size_t rules() const override { return plan_.rules.rules.size(); }
+
+ private:
+  Plan plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<search::EvaluatorFactory> projection_evaluators(const search::Space& space,
+                                                                const training::Job& base,
+                                                                bool hypothetical) {
+  return std::make_unique<ProjectionEvaluators>(space, base, hypothetical);
+}
+
+}  // namespace sextant::trials
