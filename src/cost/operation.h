@@ -1,7 +1,7 @@
 // One operation of a training or serving step: its shape, what it computes and what it moves.
 //
-// layers/ writes lists of these; FLOPs, time, traffic and reports are all computed from the list. Shapes are per rank:
-// sharding has already been applied by whoever wrote the list.
+// layers/ writes lists of these; FLOPs, time, traffic and reports are all computed from the list. Shapes are
+// per rank: sharding has already been applied by whoever wrote the list.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,11 @@ struct AttentionCore {
   double batch = 0;
   double heads = 0, kv_heads = 0;
   double query_tokens = 0;
-  double key_tokens = 0;        ///< keys each query could see before masking
-  double pairs_per_head = 0;    ///< of one sequence: query-key pairs really computed (causal half, window, CP share)
+  double key_tokens = 0;  ///< keys each query could see before masking
+  double pairs_per_head =
+      0;  ///< of one sequence: query-key pairs really computed (causal half, window, CP share)
   double head_dim = 0, value_head_dim = 0;
-  bool fused = true;            ///< flash-style; unfused writes the scores
+  bool fused = true;  ///< flash-style; unfused writes the scores
   bool dropout = false;
   bool backward = false;
 };
@@ -50,27 +51,52 @@ struct ElementWise {
 
 enum class CollectiveKind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kSendReceive };
 /// Which group of ranks takes part.
-enum class GroupKind : std::uint8_t { kTensor, kContext, kExpert, kExpertTensor, kData, kExpertData, kPipeline, kTensorAndContext };
+enum class GroupKind : std::uint8_t {
+  kTensor,
+  kContext,
+  kExpert,
+  kExpertTensor,
+  kData,
+  kExpertData,
+  kPipeline,
+  kTensorAndContext
+};
 
-/// `bytes` is the full payload of the group as seen by one rank: what an all-gather ends with, what a reduce-scatter
-/// or all-reduce starts with, what one rank sends in an all-to-all (its own share included).
+/// `bytes` is the full payload of the group as seen by one rank: what an all-gather ends with, what a
+/// reduce-scatter or all-reduce starts with, what one rank sends in an all-to-all (its own share included).
 struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   GroupKind group = GroupKind::kTensor;
   double bytes = 0;
   double count = 1;
-  /// All-to-all of token copies: copies of one token to experts on the same remote domain travel once when the
-  /// dispatcher deduplicates (DeepEP); expected distinct remote domains a token reaches. 0 = no deduplication.
+  /// All-to-all of token copies: copies of one token to experts on the same remote domain travel once when
+  /// the dispatcher deduplicates (DeepEP); expected distinct remote domains a token reaches. 0 = no
+  /// deduplication.
   double distinct_domains_per_token = 0;
-  /// Copies each token makes in `bytes` (its top_k); 0 = not token copies. bytes / copies_per_token is one copy of
-  /// every token, what each distinct domain receives.
+  /// Copies each token makes in `bytes` (its top_k); 0 = not token copies. bytes / copies_per_token is one
+  /// copy of every token, what each distinct domain receives.
   double copies_per_token = 0;
 };
 
 /// What a report lumps together.
 enum class Part : std::uint8_t {
-  kEmbedding, kNorm, kAttentionProjection, kAttentionCore, kDenseMlp, kRouter, kPermute, kRoutedExperts,
-  kSharedExperts, kDispatch, kTensorParallel, kContextParallel, kHead, kLoss, kQuantise, kResidual, kMtp
+  kEmbedding,
+  kNorm,
+  kAttentionProjection,
+  kAttentionCore,
+  kDenseMlp,
+  kRouter,
+  kPermute,
+  kRoutedExperts,
+  kSharedExperts,
+  kDispatch,
+  kTensorParallel,
+  kContextParallel,
+  kHead,
+  kLoss,
+  kQuantise,
+  kResidual,
+  kMtp
 };
 inline constexpr int kParts = 17;
 const char* name(Part part);
@@ -82,6 +108,10 @@ struct Operation {
   cluster::Precision precision = cluster::Precision::kBf16;  ///< of the matrix operands
   std::variant<Gemm, GroupedGemm, AttentionCore, ElementWise, Collective> work;
 };
+
+/// Matrix FLOPs of attention, as its kernels compute them: fused ones skip masked pairs and compute the
+/// scores again in the backward pass, unfused ones compute the whole rectangle.
+double attention_flops(const AttentionCore& attention);
 
 /// Matrix FLOPs (2 per multiply-add) of an operation; element-wise work and collectives count 0.
 double matrix_flops(const Operation& operation);

@@ -1,0 +1,100 @@
+#include "cost/efficiency.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/document.h"
+
+namespace sextant::cost {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+cluster::Accelerator accelerator(const std::string& name, const std::string& family) {
+  cluster::Accelerator result;
+  result.name = name;
+  result.family = family;
+  return result;
+}
+
+double bf16(const Efficiency& efficiency) {
+  return efficiency.gemm_fraction[static_cast<std::size_t>(cluster::Precision::kBf16)];
+}
+
+TEST(Efficiency, blocks_are_laid_over_one_another_from_general_to_special) {
+  const Efficiency hopper = efficiency_for("torchtitan", accelerator("H100", "hopper"));
+  EXPECT_EQ(bf16(hopper), 0.67) << "the family's";
+  EXPECT_EQ(hopper.tensor_parallel_exposed, 1.0) << "the framework's";
+  EXPECT_EQ(hopper.misalignment_divisor, 8.7) << "the default";
+  const Efficiency ampere = efficiency_for("mosaic", accelerator("A100", "ampere"));
+  EXPECT_EQ(ampere.attention_forward_fraction, 0.36) << "the framework's figure wins over the family's 0.41";
+  const Efficiency pair = efficiency_for("mosaic", accelerator("H100", "hopper"));
+  EXPECT_EQ(pair.attention_forward_fraction, 0.21) << "and the pair's over the framework's";
+}
+
+TEST(Efficiency, an_accelerator_may_differ_from_its_family) {
+  EXPECT_EQ(bf16(efficiency_for("megatron-bridge", accelerator("B200", "blackwell"))), 0.66);
+  EXPECT_EQ(bf16(efficiency_for("megatron-bridge", accelerator("B300", "blackwell"))), 0.75);
+}
+
+TEST(Efficiency, sources_say_what_was_used_and_what_is_missing) {
+  const Efficiency known = efficiency_for("Primus", accelerator("MI355X", "cdna4"));
+  EXPECT_THAT(known.sources, Contains(HasSubstr("efficiency defaults: ")));
+  EXPECT_THAT(known.sources, Contains(HasSubstr("cdna4: MI350X and MI355X rows of Primus")));
+  EXPECT_THAT(known.sources, Contains(HasSubstr("primus: AMD Primus blogs")));
+  const Efficiency unknown = efficiency_for("homemade", accelerator("FooGPU", "foo"));
+  EXPECT_THAT(unknown.sources, Contains("accelerator family 'foo' is not calibrated: defaults"));
+  EXPECT_THAT(unknown.sources, Contains("framework 'homemade' is not calibrated: defaults"));
+  EXPECT_GT(bf16(unknown), 0);
+  EXPECT_GT(unknown.interval_log_width, known.interval_log_width) << "nobody measured it";
+}
+
+TEST(Efficiency, every_framework_and_family_of_the_file_can_be_read) {
+  const auto frameworks = calibrated_frameworks();
+  for (const char* name :
+       {"megatron-core", "primus", "megatron-deepspeed", "torchtitan", "nemo", "megatron-bridge", "dgxc",
+        "mosaic", "nanotron", "internevo", "nemo-automodel", "vtrain", "maxtext"}) {
+    EXPECT_THAT(frameworks, Contains(name));
+  }
+  for (const auto& framework : frameworks) {
+    for (const char* family : {"ampere", "hopper", "blackwell", "cdna3", "cdna4", "ada"}) {
+      const Efficiency e = efficiency_for(framework, accelerator("", family));
+      for (const double fraction : e.gemm_fraction) EXPECT_GT(fraction, 0);
+      for (const EfficiencyParameter& parameter : efficiency_parameters()) {
+        EXPECT_GE(e.*parameter.value, parameter.low) << framework << " " << parameter.name;
+        EXPECT_LE(e.*parameter.value, parameter.high) << framework << " " << parameter.name;
+      }
+    }
+  }
+}
+
+TEST(Efficiency, the_parameter_list_holds_every_number_of_the_struct) {
+  // All doubles of the struct stand between the fractions and the sources.
+  const std::size_t doubles =
+      (sizeof(Efficiency) - sizeof(Efficiency::gemm_fraction) - sizeof(Efficiency::sources)) / sizeof(double);
+  EXPECT_EQ(efficiency_parameters().size(), doubles);
+}
+
+std::string refusal(const std::string& yaml) {
+  Efficiency efficiency;
+  try {
+    overlay_efficiency(config::parse_yaml(yaml, "mine.yaml"), {}, efficiency);
+  } catch (const base::UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Efficiency, a_broken_block_is_refused_where_it_stands) {
+  EXPECT_THAT(refusal("source: me\nlink_fracton: 0.5\n"),
+              testing::AllOf(HasSubstr("mine.yaml:2"), HasSubstr("link_fraction")));
+  EXPECT_THAT(refusal("source: me\nnic_fraction: 1.5\n"), HasSubstr("give 0.01 to 1"));
+  EXPECT_THAT(refusal("source: me\ngemm_fraction: {bf17: 0.5}\n"), HasSubstr("bf16"));
+  EXPECT_THAT(refusal("nic_fraction: 0.5\n"), HasSubstr("source"));
+  EXPECT_EQ(refusal("source: me\nnic_fraction: 0.5\ngemm_fraction: {fp8: 0.5}\n"), "");
+}
+
+}  // namespace
+}  // namespace sextant::cost
