@@ -47,6 +47,13 @@ PassTime time_of(const cost::Operation& operation, double seconds) {
   return time;
 }
 
+/// An exchange of tokens whose ranks tell each other first how many come, and land in buffers of the library.
+bool notifies(const cost::Operation& operation, const SoftwareCosts& software) {
+  const auto* exchange = std::get_if<cost::Collective>(&operation.work);
+  return software.dispatches_by_buffers && operation.part == Part::kDispatch && exchange != nullptr &&
+         exchange->kind == cost::CollectiveKind::kAllToAll;
+}
+
 std::uint32_t rerun_by_part(const cost::Operation& operation) {
   switch (operation.part) {
     case Part::kAttentionCore:
@@ -129,20 +136,32 @@ cost::GroupPlacements placements_of(const parallel::Groups& groups, const parall
 }
 
 LayerTime price(const layers::Description& description, const cost::GroupPlacements& placements,
-                const cost::Machine& machine, const ComputeFactors& factors) {
+                const cost::Machine& machine, const SoftwareCosts& software) {
   LayerTime layer;
-  for (std::size_t i = 0; i < description.operations.size(); ++i) {
-    const cost::Operation& operation = description.operations[i];
+  const auto account = [&](const cost::Operation& operation, std::uint32_t modules) {
     const bool communicates = std::holds_alternative<cost::Collective>(operation.work);
     double seconds = cost::operation_s(operation, placements, machine);
-    if (!communicates) seconds *= operation.part == Part::kPermute ? factors.permute : factors.other;
+    if (notifies(operation, software)) seconds += machine.efficiency.collective_latency_s;
+    if (!communicates) {
+      seconds *= operation.part == Part::kPermute ? software.permute_factor : software.compute_factor;
+      layer.part_s[index(operation.phase)][static_cast<std::size_t>(operation.part)] += seconds;
+    }
     const PassTime time = time_of(operation, seconds);
     layer.phase[index(operation.phase)] += time;
-    if (!communicates)
-      layer.part_s[index(operation.phase)][static_cast<std::size_t>(operation.part)] += seconds;
-    if (operation.phase != cost::Phase::kForward) continue;
+    if (operation.phase != cost::Phase::kForward) return;
     ++layer.forward_operations;
-    add_rerun(layer, rerun_by(description.operations, i), time);
+    add_rerun(layer, modules, time);
+  };
+  for (std::size_t i = 0; i < description.operations.size(); ++i) {
+    const cost::Operation& operation = description.operations[i];
+    const std::uint32_t modules =
+        operation.phase == cost::Phase::kForward ? rerun_by(description.operations, i) : 0;
+    account(operation, modules);
+    if (!notifies(operation, software)) continue;
+    const double bytes = std::get<cost::Collective>(operation.work).bytes;
+    account({"copy of received tokens", Part::kPermute, operation.phase, cluster::Precision::kBf16,
+             cost::ElementWise{2 * bytes, 0}},
+            modules);
   }
   return layer;
 }
@@ -151,12 +170,13 @@ StepTerms step_terms(const Job& job, const cost::Machine& machine, const paralle
   const model::Model& model = *job.model;
   const cost::Efficiency& efficiency = machine.efficiency;
   const cost::GroupPlacements placements = placements_of(groups, job.layout);
-  ComputeFactors factors;
-  factors.other = model.has_experts() ? efficiency.moe_software_factor : efficiency.software_factor;
-  factors.permute = factors.other;
-  if (job.software.fused_expert_mlp) factors.permute *= efficiency.fused_expert_permute_relative;
+  SoftwareCosts software;
+  software.compute_factor = model.has_experts() ? efficiency.moe_software_factor : efficiency.software_factor;
+  software.permute_factor = software.compute_factor;
+  if (job.software.fused_expert_mlp) software.permute_factor *= efficiency.fused_expert_permute_relative;
+  software.dispatches_by_buffers = job.layout.moe_dispatch == parallel::MoeDispatch::kDeepEp;
   const auto priced = [&](const layers::Description& description) {
-    return price(description, placements, machine, factors);
+    return price(description, placements, machine, software);
   };
 
   StepTerms terms;

@@ -74,15 +74,21 @@ StepTerms step_terms(const Job& job, const cost::Machine& machine, const paralle
 /// The placements by cost::GroupKind.
 cost::GroupPlacements placements_of(const parallel::Groups& groups, const parallel::Layout& layout);
 
-/// Software on top of the kernels' own times: multiply compute, not communication.
-struct ComputeFactors {
-  double other = 1;
-  double permute = 1;  ///< of Part::kPermute
+/// Software on top of the kernels' own times.
+struct SoftwareCosts {
+  double compute_factor = 1;  ///< multiplies compute, not communication
+  double permute_factor = 1;  ///< the same of Part::kPermute
+  /// DeepEP. Before each exchange ranks notify each other of how many tokens come, and these land in the
+  /// library's buffers, from where they are copied out (csrc/kernels/intranode.cu). Inside a node that eats
+  /// what DeepEP saves beside an all-to-all (NVIDIA/Megatron-LM issue 1456: slower on one node;
+  /// deepseek-ai/DeepEP issue 59: dispatch 16 to 18 ms, notifying 5 ms, combine 5 ms; all-to-all 13 ms each
+  /// way).
+  bool dispatches_by_buffers = false;
 };
 
 /// The sums of one description.
 LayerTime price(const layers::Description& description, const cost::GroupPlacements& placements,
-                const cost::Machine& machine, const ComputeFactors& factors);
+                const cost::Machine& machine, const SoftwareCosts& software);
 
 /// The selective-recomputation modules that rerun a forward operation (Megatron-LM --recompute-modules:
 /// core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts).
