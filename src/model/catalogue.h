@@ -1,6 +1,35 @@
 // The models Sextant knows by name: data/models/*.yaml, each with its source.
+//
+// A catalogue file maps names to models; a user's model YAML is one model. The form of a model:
+//
+//   like: llama-3.1-8b        # optional: start from this catalogue entry; keys below are laid over its
+//   aliases: [...]            # catalogue only: names printed elsewhere
+//   source: ...               # catalogue only: where the figures are from
+//   hidden: 4096              # width of the residual stream
+//   layers: 32
+//   vocabulary: 128256        # unpadded
+//   maximum_positions: 131072 # needed only for `positions: learned`
+//   norm: rms                 # or layer; norm_bias: false for LayerNorms without one
+//   norms: 2                  # norms of a layer
+//   positions: rotary         # learned, none
+//   tied_embeddings: false    # also final_norm, embedding_norm, head_bias, hidden_dropout, attention_dropout
+//   hyper_connections: 4      # residual streams
+//   attention: {heads: 32, kv_heads: 8, head_dim: 128, ...}  # keys: fields of model::Attention;
+//                             # kind: grouped_query, latent, compressed; head_dim defaults to hidden/heads
+//   mlp: {ffn: 14336}         # or {experts, experts_per_token, expert_ffn, ...}: fields of model::Mlp;
+//                             # activation: swiglu, geglu, gelu, relu, squared_relu
+//   mtp: {depths: 1}          # layer_class: NAME; the last layer's by default
+//
+// Where layers differ, `classes` names them and `pattern` says which is where (model/layer_pattern.h). A
+// class's `attention` is laid over the model's, its `mlp` takes the model's place:
+//
+//   classes:
+//     dense: {mlp: {ffn: 18432}}
+//     moe: {}
+//   pattern: dense*3 moe*58
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +45,9 @@ std::vector<std::string> catalogue_names();
 /// The model called `name`: case, spaces, '_' and '-' do not matter, and aliases ("Llama3.1 8B",
 /// "meta-llama/Llama-3.1-8B") are known. nullopt when unknown.
 std::optional<ImportedModel> find_in_catalogue(std::string_view name);
+
+/// Where the figures of `name` are from. nullopt when unknown.
+std::optional<std::string> catalogue_source(std::string_view name);
 
 /// A model from a folder with config.json, a config.json file, a Sextant model YAML, or a catalogue name.
 /// Throws base::UserError with the nearest names otherwise.

@@ -1,6 +1,8 @@
 // Importer of Hugging Face `config.json`.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +13,23 @@ namespace sextant::model {
 
 struct ImportedModel {
   Model model;
-  std::vector<std::string> warnings;  ///< what was assumed, each a sentence
+  std::vector<std::string> warnings;          ///< what was assumed, each a sentence
+  std::vector<std::int64_t> end_tokens = {};  ///< ids that end a text: `eos_token_id`, a number or a list
 };
+
+/// How rotary frequencies are stretched for long texts, from `rope_scaling` (its type under `rope_type` or,
+/// older, `type`) or `rope_parameters`.
+struct RopeScaling {
+  std::string type;  ///< "linear", "dynamic", "yarn", "longrope", "llama3"
+  double factor = 1;
+  double low_freq_factor = 0;                   ///< llama3 only
+  double high_freq_factor = 0;                  ///< llama3 only
+  std::int64_t original_maximum_positions = 0;  ///< 0 = unstated
+};
+
+/// nullopt for frequencies as they are (absent, null, "default"). Throws base::UserError for a scaling
+/// without a type, with two different ones, of an unknown type, or without a field that its type needs.
+std::optional<RopeScaling> read_rope_scaling(const config::Node& document);
 
 /// Builds a model from a parsed config.json: Llama, Mistral, Mixtral, Qwen2/2.5/3 (dense and MoE),
 /// DeepSeek-V2/V3/V4, GPT-OSS, GPT-2/NeoX, Phi, Gemma shapes; nested `text_config`; null fields mean absent;

@@ -79,7 +79,8 @@ TEST(Parameters, MultiTokenPredictionIsLeftOutOfTheTotal) {
   // One more layer, its projection and three norms.
   EXPECT_EQ(counts.mtp, 187'107'328 + 11'320'164'352 + 256 + 2 * 7168 + 2 * 7168 * 7168 + 3 * 7168);
   // The checkpoint stores the shared embedding and head again and is published as 685 B.
-  EXPECT_NEAR(static_cast<double>(counts.total() + counts.mtp + counts.embedding + counts.head), 685e9, 0.6e9);
+  EXPECT_NEAR(static_cast<double>(counts.total() + counts.mtp + counts.embedding + counts.head), 685e9,
+              0.6e9);
 }
 
 TEST(Parameters, KindsAddUp) {
