@@ -114,13 +114,13 @@ void check_layout(const Layout& layout, const cluster::Cluster& cluster) {
 
 TEST(Groups, agree_with_ranks_counted_one_by_one) {
   int layouts = 0;
-  for (const int domain : {1, 4, 6, 8, 12}) {
+  for (const int domain : {4, 6, 8, 12}) {
     const cluster::Cluster cluster = machine(std::min(domain, 8), domain, 16);
-    for (const int world : {8, 12, 16, 24, 32, 48, 64, 96}) {
-      for (const int tp : {1, 2, 3, 4, 6, 8, 16}) {
+    for (const int world : {12, 16, 24, 48, 64}) {
+      for (const int tp : {1, 2, 3, 6, 8}) {
         for (const int cp : {1, 2, 3}) {
-          for (const int pp : {1, 2, 3, 4}) {
-            for (const int ep : {1, 2, 4, 6, 8}) {
+          for (const int pp : {1, 2, 3}) {
+            for (const int ep : {1, 2, 6, 8}) {
               Layout layout{.tp = tp, .pp = pp, .cp = cp, .ep = ep, .etp = layouts % 2 + 1, .world = world};
               if (pp > 1 && layouts % 3 == 0) {
                 layout.vpp = 2;
@@ -136,7 +136,7 @@ TEST(Groups, agree_with_ranks_counted_one_by_one) {
       }
     }
   }
-  EXPECT_GT(layouts, 1000);
+  EXPECT_GT(layouts, 300);
 }
 
 TEST(Groups, agree_with_counting_on_nvl72) {
