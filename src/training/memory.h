@@ -1,6 +1,7 @@
 // Memory of a training job, byte by byte, for every pipeline stage.
 //
-// Rules and their evidence: docs/design/memory.md (Megatron-LM functional tests agree within 1 % on the steady figure).
+// Rules and their evidence: docs/design/memory.md (Megatron-LM functional tests agree within 1 % on the
+// steady figure).
 #pragma once
 
 #include <string>
@@ -25,9 +26,9 @@ struct StageMemory {
   double activations_bytes = 0;
   double logits_bytes = 0;
   double communication_bytes = 0;  ///< workspaces, shared buffers, dispatch and gather buffers
-  double overhead_bytes = 0;       ///< runtime context, fragmentation: not counted by the framework's allocator
+  double overhead_bytes = 0;  ///< runtime context, fragmentation: not counted by the framework's allocator
   double total_bytes = 0;
-  double in_flight = 0;            ///< micro-batches alive at the peak
+  double in_flight = 0;  ///< micro-batches alive at the peak
   std::vector<MemoryItem> items;
 
   double static_bytes() const { return weights_bytes + gradients_bytes + optimizer_bytes; }
@@ -47,8 +48,8 @@ struct Memory {
 /// REQUIRES: a layout whose degrees multiply out and whose layers can be dealt (backends' rules hold).
 Memory memory(const Job& job, const cost::Efficiency& efficiency);
 
-/// Bytes per parameter on a rank, by the job's framework, precision, optimizer and sharding; `dense` for parameters
-/// whose states are spread over the dense data-parallel group, `expert` over the expert one.
+/// Bytes per parameter on a rank, by the job's framework, precision, optimizer and sharding; `dense` for
+/// parameters whose states are spread over the dense data-parallel group, `expert` over the expert one.
 struct BytesPerParameter {
   double weight = 0;
   double gradient = 0;

@@ -333,10 +333,9 @@ StageMemory assemble(const MemoryTerms& t, const parallel::Layout& layout, const
   sheet.add(communication, "library workspaces", t.workspace_bytes);
   sheet.add(communication, "shared buffer", h.loss ? t.head_shared_buffer_bytes : t.shared_buffer_bytes);
   sheet.add(communication, "gathered weights", gathered.resident);
-  // Received tensors, their gradients and send buffers, which outlive the step; sized on the Megatron-LM
-  // functional tests (2 to 3.5 and 5 to 7.5 boundary tensors).
-  if (layout.pp > 1)
-    sheet.add(communication, "pipeline messages", (layout.vpp > 1 ? 6 : 2.5) * t.boundary_bytes);
+  // What pipelining leaves behind until the next step: two boundary tensors for each model chunk (rows of
+  // Megatron-LM's functional tests with one, two, three, four and eight chunks).
+  if (layout.pp > 1) sheet.add(communication, "pipeline messages", 2 * layout.vpp * t.boundary_bytes);
   stage.steady_bytes = stage.static_bytes() + stage.communication_bytes + after_step;
   sheet.add(communication, "context ring", t.context_ring_bytes);
   add_activations(sheet, t, layout, h, gathered);
