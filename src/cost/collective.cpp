@@ -37,7 +37,7 @@ namespace {
 /// Of the ring's bandwidth; NCCL src/graph/tuning.cc ("busBw*.9" for NCCL_ALGO_TREE).
 constexpr double kTreeBandwidth = 0.9;
 /// Posting one more message to a remote peer; AMD-AGI/Primus collective_args.py, a2a_peer_lat.
-constexpr double kRemotePeer_s = 0.45e-6;
+constexpr double kRemotePeerSeconds = 0.45e-6;
 
 double log2_ceiling(int n) {
   return n <= 1 ? 0 : static_cast<double>(std::bit_width(static_cast<unsigned>(n - 1)));
@@ -122,7 +122,7 @@ double all_to_all_s(const Collective& c, const cluster::Placement& p, const Mach
                            volume.pod / (nics * pod_nic_bandwidth(cluster))});
     const double remote_peers = deduplicates(c) ? p.domains - 1 : p.ranks - inside;
     latency_s += network_latency_s(cluster, volume.pod > 0) +
-                 remote_peers * std::max(kRemotePeer_s, cluster.node.link_latency_s);
+                 remote_peers * std::max(kRemotePeerSeconds, cluster.node.link_latency_s);
   }
   return latency_s + transfer_s;
 }

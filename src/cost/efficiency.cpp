@@ -81,6 +81,7 @@ void overlay_gemm_fractions(const config::Node& block, Efficiency& efficiency) {
     const auto precision = cluster::precision_from_name(name);
     if (!precision) {
       std::vector<std::string> known;
+      known.reserve(cluster::kPrecisions);
       for (int i = 0; i < cluster::kPrecisions; ++i) {
         known.emplace_back(cluster::name(static_cast<cluster::Precision>(i)));
       }
@@ -155,10 +156,10 @@ Efficiency efficiency_for(const std::string& framework, const cluster::Accelerat
 
 std::vector<std::string> calibrated_frameworks() {
   const config::Node& file = calibration_file();
+  const config::Node& frameworks = config::require_mapping(config::require(file, "frameworks"));
   std::vector<std::string> names;
-  for (const auto& [name, block] : config::require_mapping(config::require(file, "frameworks")).entries) {
-    names.push_back(name);
-  }
+  names.reserve(frameworks.entries.size());
+  for (const auto& [name, block] : frameworks.entries) names.push_back(name);
   return names;
 }
 
