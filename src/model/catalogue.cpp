@@ -26,8 +26,9 @@ std::string folded(std::string_view name) {
 }
 
 struct Index {
-  std::map<std::string, config::Node> documents;  ///< by catalogue name
-  std::map<std::string, std::string> names;       ///< folded name or alias → catalogue name
+  std::map<std::string, config::Node> documents;   ///< by catalogue name
+  std::map<std::string, std::string> names;        ///< folded name or alias → catalogue name
+  std::map<std::string, std::string> unsupported;  ///< folded name or alias → what it is
 };
 
 void add_name(Index& index, const std::string& alias, const std::string& name, const config::Node& where) {
@@ -39,22 +40,35 @@ void add_name(Index& index, const std::string& alias, const std::string& name, c
   }
 }
 
+std::vector<std::string> aliases_of(const config::Node& document) {
+  std::vector<std::string> aliases;
+  if (const config::Node* list = document.find_set("aliases")) {
+    for (const auto& item : config::require_sequence(*list).items) aliases.push_back(config::as_text(item));
+  }
+  return aliases;
+}
+
+void add_entry(Index& index, const std::string& name, const config::Node& document) {
+  if (const config::Node* reason = document.find_set("unsupported")) {
+    index.unsupported[folded(name)] = config::as_text(*reason);
+    for (const auto& alias : aliases_of(document))
+      index.unsupported[folded(alias)] = config::as_text(*reason);
+    return;
+  }
+  if (!index.documents.emplace(name, document).second) {
+    throw base::UserError(document.position, document.path,
+                          fmt::format("model '{}' stands in two files", name));
+  }
+  add_name(index, name, name, document);
+  for (const auto& alias : aliases_of(document)) add_name(index, alias, name, document);
+}
+
 Index read_index() {
   Index index;
   for (const std::string& path : config::data_paths("models/")) {
     const config::Node file = config::data_document(path);
-    for (const auto& [name, document] : config::require_mapping(file).entries) {
-      if (!index.documents.emplace(name, document).second) {
-        throw base::UserError(document.position, document.path,
-                              fmt::format("model '{}' stands in two files", name));
-      }
-      add_name(index, name, name, document);
-      const config::Node* aliases = document.find_set("aliases");
-      if (aliases == nullptr) continue;
-      for (const auto& alias : config::require_sequence(*aliases).items) {
-        add_name(index, config::as_text(alias), name, alias);
-      }
-    }
+    for (const auto& [name, document] : config::require_mapping(file).entries)
+      add_entry(index, name, document);
   }
   return index;
 }
@@ -117,6 +131,12 @@ std::optional<ImportedModel> find_in_catalogue(std::string_view name) {
   return read_entry(known->second);
 }
 
+std::optional<std::string> unsupported_reason(std::string_view name) {
+  const auto known = index().unsupported.find(folded(name));
+  if (known == index().unsupported.end()) return std::nullopt;
+  return known->second;
+}
+
 ImportedModel load_model(const std::string& file_folder_or_name) {
   std::error_code ignored;
   const fs::path path = file_folder_or_name;
@@ -132,6 +152,10 @@ ImportedModel load_model(const std::string& file_folder_or_name) {
   }
   if (fs::is_regular_file(path, ignored)) return load_file(file_folder_or_name);
   if (auto found = find_in_catalogue(file_folder_or_name)) return *std::move(found);
+  if (const auto reason = unsupported_reason(file_folder_or_name)) {
+    throw base::UserError(
+        fmt::format("model '{}' is {}, which Sextant does not support", file_folder_or_name, *reason));
+  }
   std::vector<std::string> names;
   for (const auto& [folded_name, name] : index().names) names.push_back(folded_name);
   std::vector<std::string> nearest = base::nearest_names(folded(file_folder_or_name), names);

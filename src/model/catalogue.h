@@ -49,6 +49,10 @@ std::optional<ImportedModel> find_in_catalogue(std::string_view name);
 /// Where the figures of `name` are from. nullopt when unknown.
 std::optional<std::string> catalogue_source(std::string_view name);
 
+/// Why a model that tables name is not in the catalogue ("a hybrid of Mamba and attention"), from
+/// data/models/unsupported.yaml. nullopt for all others.
+std::optional<std::string> unsupported_reason(std::string_view name);
+
 /// A model from a folder with config.json, a config.json file, a Sextant model YAML, or a catalogue name.
 /// Throws base::UserError with the nearest names otherwise.
 ImportedModel load_model(const std::string& file_folder_or_name);

@@ -158,6 +158,18 @@ TEST(LoadModel, UnknownNamesSuggestNearOnes) {
   }
 }
 
+TEST(LoadModel, ModelsWithoutFormulasSayWhatTheyAre) {
+  EXPECT_EQ(unsupported_reason("Nemotron-H 56B (Mamba hybrid)"), "a hybrid of Mamba and attention");
+  EXPECT_EQ(unsupported_reason("llama-3.1-8b"), std::nullopt);
+  EXPECT_FALSE(find_in_catalogue("Mamba-370M").has_value());
+  try {
+    load_model("Kimi-K3-8L");
+    FAIL();
+  } catch (const base::UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("Kimi delta attention"));
+  }
+}
+
 std::string file_with(const std::string& name, const std::string& text) {
   const std::string path = testing::TempDir() + "/sextant_load_model/" + name;
   base::write_file(path, text);

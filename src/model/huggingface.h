@@ -31,12 +31,14 @@ struct RopeScaling {
 /// without a type, with two different ones, of an unknown type, or without a field that its type needs.
 std::optional<RopeScaling> read_rope_scaling(const config::Node& document);
 
-/// Builds a model from a parsed config.json: Llama, Mistral, Mixtral, Qwen2/2.5/3 (dense and MoE),
-/// DeepSeek-V2/V3/V4, GPT-OSS, GPT-2/NeoX, Phi, Gemma shapes; nested `text_config`; null fields mean absent;
-/// missing num_key_value_heads means num_attention_heads; explicit head_dim wins over hidden/heads; old and
-/// new forms of rope scaling and of per-layer patterns (layer_types, compress_ratios, mlp_layer_types,
-/// first_k_dense_replace, decoder_sparse_step). Throws base::UserError for unsupported families (named) and
-/// for contradictions.
+/// Builds a model from a parsed config.json: Llama, Mistral, Qwen2/2.5/3, Gemma, Phi, OLMo, Cohere,
+/// Nemotron-4 and models of their shape; Mixtral, Qwen-MoE, GPT-OSS, Llama 4, GLM-4.5, MiniMax-M2;
+/// DeepSeek-V2/V3/V3.2/V4, Kimi K2, GLM-5; GPT-2, NeoX, GPT-J, OPT, BLOOM, Falcon, MPT. A nested
+/// `text_config` is read instead of what surrounds it; null fields mean absent; missing num_key_value_heads
+/// means num_attention_heads; explicit head_dim wins over hidden/heads; old and new forms of rope scaling and
+/// of per-layer patterns (layer_types, compress_ratios, mlp_layer_types, first_k_dense_replace,
+/// decoder_sparse_step). Throws base::UserError for unsupported families (named: Mamba and linear attention,
+/// vision, diffusion, encoders) and for contradictions.
 ImportedModel import_huggingface(const config::Node& document);
 
 }  // namespace sextant::model
