@@ -46,6 +46,9 @@ std::span<const Entry> torchtitan_rules();
 std::span<const Entry> normalised_rules();
 std::span<const Entry> unwise_rules();
 
+/// launchable_schedules without reading a name.
+std::span<const pipeline::Algorithm> schedules_of(Backend backend);
+
 // Numbers of a job that several rules ask for. REQUIRES: job.model.
 
 /// Whether `whole` splits into `parts` equal parts. True when `parts` is no count: "degrees-positive" speaks

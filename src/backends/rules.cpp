@@ -171,8 +171,8 @@ void adapt_software(Job& job) {
   if (job.layout.sharding == parallel::Sharding::kFsdp2) job.software.gradient_accumulation_fusion = false;
 }
 
-std::span<const Algorithm> launchable_schedules(std::string_view backend) {
-  switch (resolve_backend(backend, "").backend) {
+std::span<const Algorithm> schedules_of(Backend backend) {
+  switch (backend) {
     case Backend::kMegatronCore:
       return kMegatronSchedules;
     case Backend::kPrimus:
@@ -181,6 +181,10 @@ std::span<const Algorithm> launchable_schedules(std::string_view backend) {
       return kTorchtitanSchedules;
   }
   return {};
+}
+
+std::span<const Algorithm> launchable_schedules(std::string_view backend) {
+  return schedules_of(resolve_backend(backend, "").backend);
 }
 
 }  // namespace sextant::backends

@@ -16,14 +16,14 @@ using pipeline::Algorithm;
 
 template <Backend backend>
 bool not_launchable(const Job& job) {
-  const auto launchable = launchable_schedules(name(backend));
+  const auto launchable = schedules_of(backend);
   return std::find(launchable.begin(), launchable.end(), job.layout.schedule) == launchable.end();
 }
 
 template <Backend backend>
 std::string launchable_text(const Job&) {
   std::string text = "choose ";
-  for (const Algorithm algorithm : launchable_schedules(name(backend))) {
+  for (const Algorithm algorithm : schedules_of(backend)) {
     if (!text.ends_with(' ')) text += ", ";
     text += pipeline::name(algorithm);
   }
@@ -84,10 +84,8 @@ std::string unschedulable_fix(const Job& job) {
 
 bool undealt_layers(const Job& job) {
   const parallel::Layout& layout = job.layout;
-  if (layout.pp < 1 || layout.vpp < 1 || split_conflicts(layout.split)) return false;
-  if (layout.split.layout.empty()) return !stage_counts(layer_count(job), layout).even;
-  return std::holds_alternative<std::string>(
-      parallel::deal_layers(layer_count(job), job.model->mtp.depths, layout));
+  if (layout.pp < 1 || layout.vpp < 1 || split_conflicts(layout.split)) return false;  // other rules speak
+  return !parallel::can_deal_layers(layer_count(job), job.model->mtp.depths, layout);
 }
 
 std::string undealt_message(const Job& job) {
@@ -114,32 +112,17 @@ std::string undealt_fix(const Job& job) {
          "give first_layers and last_layers, account_for_embedding and account_for_loss, or a layout string";
 }
 
-/// Decoder-free description of where a layout string puts the prediction layers.
-struct MtpPlacement {
-  bool found = false;      ///< a layout string that can be dealt, and a model with prediction layers
-  int stages = 0;          ///< virtual stages that hold some
-  bool with_loss = true;   ///< all on the stage of the loss
-  bool last_chunk = true;  ///< all in the last chunk of their rank
-};
+/// Where a layout string puts the prediction layers; parallel/ holds the string itself against the rules of
+/// every version (all in one stage, the last chunk of its rank).
+enum class MtpPlacement { kNoString, kWithLoss, kElsewhere };
 
 MtpPlacement mtp_placement(const Job& job) {
-  MtpPlacement placement;
   const parallel::Layout& layout = job.layout;
-  if (job.model->mtp.depths == 0 || layout.split.layout.empty() || layout.pp < 1 || layout.vpp < 1)
-    return placement;
+  if (job.model->mtp.depths == 0 || layout.split.layout.empty()) return MtpPlacement::kNoString;
   const auto dealt = parallel::deal_layers(layer_count(job), job.model->mtp.depths, layout);
   const auto* table = std::get_if<parallel::StageTable>(&dealt);
-  if (table == nullptr) return placement;
-  placement.found = true;
-  const std::size_t last_chunk_begins =
-      static_cast<std::size_t>(layout.pp) * static_cast<std::size_t>(layout.vpp - 1);
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    if ((*table)[i].mtp_layers == 0) continue;
-    ++placement.stages;
-    placement.with_loss = placement.with_loss && (*table)[i].loss;
-    placement.last_chunk = placement.last_chunk && i >= last_chunk_begins;
-  }
-  return placement;
+  if (table == nullptr) return MtpPlacement::kNoString;
+  return table->back().mtp_layers > 0 ? MtpPlacement::kWithLoss : MtpPlacement::kElsewhere;
 }
 
 std::string mtp_message(const Job& job) {
@@ -297,7 +280,7 @@ constexpr Entry kRules[] = {
      .rule = {.name = "mtp-placement",
               .summary = "prediction layers cannot be placed by a layout string yet",
               .source = "Megatron-LM core 0.13 pipeline_parallel_layer_layout.py validate_layer_layout",
-              .violated = [](const Job& job) { return mtp_placement(job).found; },
+              .violated = [](const Job& job) { return mtp_placement(job) != MtpPlacement::kNoString; },
               .message = mtp_message,
               .fix = [](const Job&) { return std::string("use a newer version, or no layout string"); }}},
 
@@ -307,27 +290,9 @@ constexpr Entry kRules[] = {
      .rule = {.name = "mtp-placement",
               .summary = "a layout string keeps all prediction layers on the stage of the loss",
               .source = "Megatron-LM core 0.14-0.15 pipeline_parallel_layer_layout.py validate_layer_layout",
-              .violated =
-                  [](const Job& job) {
-                    const MtpPlacement placement = mtp_placement(job);
-                    return placement.found && (placement.stages > 1 || !placement.with_loss);
-                  },
+              .violated = [](const Job& job) { return mtp_placement(job) == MtpPlacement::kElsewhere; },
               .message = mtp_message,
               .fix = [](const Job&) { return std::string("put every m on the last stage, before L"); }}},
-
-    {.backends = kMegatronFamily,
-     .since = 16,
-     .rule = {
-         .name = "mtp-placement",
-         .summary = "a layout string keeps all prediction layers in one stage, the last chunk of its rank",
-         .source = "Megatron-LM core 0.16 pipeline_parallel_layer_layout.py validate_layer_layout",
-         .violated =
-             [](const Job& job) {
-               const MtpPlacement placement = mtp_placement(job);
-               return placement.found && (placement.stages > 1 || !placement.last_chunk);
-             },
-         .message = mtp_message,
-         .fix = [](const Job&) { return std::string("put every m into one of the last PP stages"); }}},
 
     {.backends = kMegatronFamily,
      .before = 14,

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <variant>
 
 #include "backends/rule_entry.h"
 #include "backends/stage_counts.h"
@@ -25,11 +24,9 @@ std::int64_t sparse_region(const parallel::Layout& l) {
 
 bool undealt(const Job& job) {
   const parallel::Layout& layout = job.layout;
-  if (layout.pp < 1 || layout.vpp < 1) return false;
-  if (layout.split.layout.empty())
-    return split_conflicts(layout.split) || !stage_counts(layer_count(job), layout).even;
-  return std::holds_alternative<std::string>(
-      parallel::deal_layers(layer_count(job), job.model->mtp.depths, layout));
+  if (layout.pp < 1 || layout.vpp < 1) return false;  // another rule speaks
+  return split_conflicts(layout.split) ||
+         !parallel::can_deal_layers(layer_count(job), job.model->mtp.depths, layout);
 }
 
 bool unknown_recompute(const parallel::Recompute& r) {

@@ -6,6 +6,7 @@
 
 #include "backends/rule_entry.h"
 #include "backends/stage_counts.h"
+#include "parallel/stages.h"
 
 namespace sextant::backends {
 namespace {
@@ -266,14 +267,15 @@ constexpr Entry kRules[] = {
                    pipeline::is_v_shaped(l.schedule)) {
                  return false;
                }
-               const StageCounts counts = stage_counts(layer_count(job), l);
-               return counts.even && counts.first_chunk > counts.middle_chunk;
+               if (!parallel::can_deal_layers(layer_count(job), job.model->mtp.depths, l)) return false;
+               const ChunkLayers chunks = chunk_layers(layer_count(job), l);
+               return chunks.first > chunks.middle;
              },
          .message =
              [](const Job& job) {
-               const StageCounts counts = stage_counts(layer_count(job), job.layout);
+               const ChunkLayers chunks = chunk_layers(layer_count(job), job.layout);
                return fmt::format("{} layers on the first rank, {} on those between",
-                                  counts.first_chunk * job.layout.vpp, counts.middle_chunk * job.layout.vpp);
+                                  chunks.first * job.layout.vpp, chunks.middle * job.layout.vpp);
              },
          .fix = [](const Job&) { return std::string("give the last ranks more layers, not the first"); }}},
 

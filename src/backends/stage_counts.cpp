@@ -1,7 +1,6 @@
 #include "backends/stage_counts.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <variant>
 
 #include "parallel/stages.h"
@@ -9,31 +8,32 @@
 namespace sextant::backends {
 namespace {
 
-/// Calls `visit(layers)` for every distinct count of a layout that can be dealt; false when it cannot.
+/// Calls `visit(layers)` for every count of layers that some virtual stage has; not at all when they cannot
+/// be dealt.
 template <typename Visit>
-bool visit_counts(const Job& job, Visit visit) {
+void visit_counts(const Job& job, Visit visit) {
   const parallel::Layout& layout = job.layout;
-  if (layout.pp < 1 || layout.vpp < 1) return false;
-  if (!layout.split.layout.empty()) {
+  const parallel::StageSplit& split = layout.split;
+  if (!split.layout.empty()) {
     const auto dealt = parallel::deal_layers(layer_count(job), job.model->mtp.depths, layout);
     const auto* table = std::get_if<parallel::StageTable>(&dealt);
-    if (table == nullptr) return false;
+    if (table == nullptr) return;
     for (const parallel::Stage& stage : *table) visit(stage.layers);
-    return true;
+    return;
   }
-  const StageCounts counts = stage_counts(layer_count(job), layout);
-  if (!counts.even) return false;
-  const bool one_stage = layout.pp * layout.vpp == 1;
-  const int takes_first = counts.embedding_takes_one ? 1 : 0;
-  const int takes_last = counts.loss_takes_one ? 1 : 0;
-  visit(counts.first_chunk - takes_first - (one_stage ? takes_last : 0));
-  if (layout.vpp > 1) visit(counts.first_chunk - (layout.pp == 1 && layout.vpp == 2 ? takes_last : 0));
-  if (layout.pp > 2) visit(counts.middle_chunk);
-  if (layout.pp > 1) {
-    if (layout.vpp > 1) visit(counts.last_chunk);
-    visit(counts.last_chunk - takes_last);
+  if (!parallel::can_deal_layers(layer_count(job), job.model->mtp.depths, layout)) return;
+  const ChunkLayers chunks = chunk_layers(layer_count(job), layout);
+  const int embedding = split.account_for_embedding ? 1 : 0;
+  const int loss = split.account_for_loss ? 1 : 0;
+  if (layout.pp * layout.vpp == 1) return visit(chunks.first - embedding - loss);
+  visit(chunks.first - embedding);
+  visit(chunks.last - loss);
+  if (layout.pp > 2) visit(chunks.middle);
+  // A chunk that is neither the model's first nor its last; with two virtual stages there is none.
+  if (layout.vpp > 1 && layout.pp * layout.vpp > 2) {
+    visit(chunks.first);
+    visit(chunks.last);
   }
-  return true;
 }
 
 }  // namespace
@@ -44,49 +44,35 @@ bool split_conflicts(const parallel::StageSplit& split) {
   return (counts && flags) || (!split.layout.empty() && (counts || flags));
 }
 
-StageCounts stage_counts(int layers, const parallel::Layout& layout) {
+ChunkLayers chunk_layers(int layers, const parallel::Layout& layout) {
   const parallel::StageSplit& split = layout.split;
-  StageCounts counts;
-  if (layout.pp < 1 || layout.vpp < 1 || layers < 1) return counts;
-  if (split.first_layers == 0 && split.last_layers == 0) {
-    counts.embedding_takes_one = split.account_for_embedding;
-    counts.loss_takes_one = split.account_for_loss;
-    const std::int64_t places =
-        std::int64_t{layers} + (split.account_for_embedding ? 1 : 0) + (split.account_for_loss ? 1 : 0);
-    const std::int64_t stages = std::int64_t{layout.pp} * layout.vpp;
-    counts.even = places % stages == 0;
-    const int chunk = static_cast<int>(places / stages);
-    counts.first_chunk = counts.middle_chunk = counts.last_chunk = chunk;
-    return counts;
+  const int first = split.first_layers;
+  const int last = split.last_layers;
+  if (layout.pp == 1 || (first == 0 && last == 0)) {
+    const int places = layers + (split.account_for_embedding ? 1 : 0) + (split.account_for_loss ? 1 : 0);
+    const int chunk = places / (layout.pp * layout.vpp);
+    return {chunk, chunk, chunk};
   }
-  if (split.first_layers < 0 || split.last_layers < 0) return counts;
-  const int rest = layers - split.first_layers - split.last_layers;
-  const int ranks = layout.pp - (split.first_layers > 0 ? 1 : 0) - (split.last_layers > 0 ? 1 : 0);
-  if (ranks < 0 || rest < 0 || (ranks == 0) != (rest == 0)) return counts;
-  const int others = ranks == 0 ? 0 : rest / ranks;
-  const int first = split.first_layers > 0 ? split.first_layers : others;
-  const int last = split.last_layers > 0 ? split.last_layers : others;
-  counts.even = (ranks == 0 || rest % ranks == 0) && first % layout.vpp == 0 && last % layout.vpp == 0 &&
-                others % layout.vpp == 0;
-  counts.first_chunk = first / layout.vpp;
-  counts.middle_chunk = others / layout.vpp;
-  counts.last_chunk = last / layout.vpp;
-  return counts;
+  const int ranks = layout.pp - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
+  const int middle = ranks > 0 ? (layers - first - last) / ranks : 0;
+  return {(first > 0 ? first : middle) / layout.vpp, middle / layout.vpp,
+          (last > 0 ? last : middle) / layout.vpp};
 }
 
 LayerRange layers_of_virtual_stages(const Job& job) {
   LayerRange range;
-  bool first = true;
+  bool visited = false;
   visit_counts(job, [&](int layers) {
-    range.fewest = first ? layers : std::min(range.fewest, layers);
-    range.most = first ? layers : std::max(range.most, layers);
-    first = false;
+    range.fewest = visited ? std::min(range.fewest, layers) : layers;
+    range.most = visited ? std::max(range.most, layers) : layers;
+    visited = true;
   });
   return range;
 }
 
 bool groups_fit(const Job& job, int group) {
-  bool fit = group > 0;
+  if (group < 1) return false;
+  bool fit = true;
   visit_counts(job, [&](int layers) { fit = fit && splits(layers, group); });
   return fit;
 }

@@ -1,40 +1,34 @@
-// How many decoder layers each virtual stage holds, by arithmetic alone.
+// How many decoder layers the virtual stages hold, by arithmetic alone.
 //
-// parallel::deal_layers answers the same question with a table; searches ask it a million times a second, and
-// then the few distinct numbers of an arithmetic deal are enough. Not for explicit layout strings.
+// parallel::deal_layers answers with a table; a search asks a million times a second, and the few distinct
+// numbers of a deal are enough for rules. Only an explicit layout string needs the table.
 #pragma once
 
 #include "backends/rule_entry.h"
 
 namespace sextant::backends {
 
-/// The deal of a layout without layout string. `even` is false when Megatron-LM refuses it
-/// (transformer_config.py TransformerConfig.__post_init__, transformer_block.py get_num_layers_to_build).
-struct StageCounts {
-  bool even = false;
-  int first_chunk = 0;   ///< layers of each chunk of the first pipeline rank
-  int middle_chunk = 0;  ///< of the ranks between; 0 when there are none
-  int last_chunk = 0;
-  bool embedding_takes_one = false;  ///< the model's first virtual stage holds one layer less
-  bool loss_takes_one = false;       ///< its last one likewise
+/// Layers of each chunk of the first pipeline rank, of the ranks between and of the last, an accounted
+/// embedding or loss included. REQUIRES: a layout without layout string whose layers can be dealt.
+struct ChunkLayers {
+  int first = 0;
+  int middle = 0;  ///< 0 when there are no ranks between
+  int last = 0;
 };
-
-/// REQUIRES: layout.split.layout is empty.
-StageCounts stage_counts(int layers, const parallel::Layout& layout);
+ChunkLayers chunk_layers(int layers, const parallel::Layout& layout);
 
 /// Whether first and last counts, the account-for flags and a layout string are combined in a way that is
 /// refused.
 bool split_conflicts(const parallel::StageSplit& split);
 
-/// Most and fewest layers of a virtual stage; {0, 0} when the layers cannot be dealt. Allocates only for an
-/// explicit layout string.
+/// Fewest and most layers of a virtual stage; {0, 0} when the layers cannot be dealt.
 struct LayerRange {
   int fewest = 0;
   int most = 0;
 };
 LayerRange layers_of_virtual_stages(const Job& job);
 
-/// Whether `group` divides the layers of every virtual stage.
+/// Whether `group` divides the layers of every virtual stage. True when the layers cannot be dealt.
 bool groups_fit(const Job& job, int group);
 
 }  // namespace sextant::backends
