@@ -17,8 +17,9 @@ namespace sextant::config {
 /// alias expansion beyond 1,000,000 nodes. An empty document is a null node.
 Node parse_yaml(std::string_view text, const std::string& file);
 
-/// Parses one JSON document (RFC 8259) with the same promises (duplicate keys refused, positions kept). Strings are
-/// quoted scalars; numbers, true and false are plain ones with their text. An empty document is refused.
+/// Parses one JSON document (RFC 8259) with the same promises (duplicate keys refused, positions kept).
+/// Strings are quoted scalars; numbers, true and false are plain ones with their text. An empty document is
+/// refused.
 Node parse_json(std::string_view text, const std::string& file);
 
 /// Reads a file and parses it: JSON when the name ends in ".json", YAML otherwise.
