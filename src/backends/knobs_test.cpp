@@ -7,6 +7,7 @@
 
 #include "backends/workload.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "config/document.h"
 
 namespace sextant::backends {
@@ -147,6 +148,14 @@ TEST(Knobs, UnknownNamesGetTheNearest) {
   EXPECT_THAT(refusal("vp=2"), HasSubstr("vpp"));
   EXPECT_THAT(refusal("recompue=none"), HasSubstr("recompute"));
   EXPECT_THAT(refusal("dp=4"), HasSubstr("GPUs / (tp x pp x cp)"));
+}
+
+TEST(Knobs, AreAllInTheReference) {
+  const std::string reference = base::read_file("docs/reference/knobs.md");
+  for (const KnobSummary& knob : knob_summaries()) {
+    EXPECT_THAT(reference, HasSubstr("| `" + std::string(knob.name) + "` |"));
+    EXPECT_THAT(reference, HasSubstr(std::string(knob.meaning)));
+  }
 }
 
 TEST(ShortNames, HoldTheOnesThatSpacesUse) {

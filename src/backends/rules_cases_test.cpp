@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <limits>
 
 #include "backends/rules.h"
@@ -368,20 +368,66 @@ TEST(StageCounts, AgreeWithTheTablesOfTheDeal) {
   EXPECT_GT(dealt, 1000);
 }
 
-// A search holds hundreds of thousands of layouts a second against all rules.
-TEST(RuleSet, AnswersAboutALayoutInWellUnderAMicrosecond) {
+// The case study, Mixtral-8x22B (56 layers, 48 heads, 8 key-value heads, 8 experts) on 64 GPUs at GBS 512 and
+// sequence 8192: about 15,000 layouts with 1F1B and interleaved are legal, whatever the sharding.
+TEST(RuleSet, CountsTheCaseStudy) {
+  Job job = at(testing::expert_job(), "primus");
+  parallel::Layout& l = job.layout;
+  l.global_batch = 512;
+  l.sequence_tokens = 8192;
+  l.overlap.point_to_point = true;
   const RuleSet set = rule_set("primus", "");
-  Job legal = at(testing::expert_job(), "primus");
+  std::int64_t points = 0;
+  std::int64_t plain = 0;
+  std::int64_t interleaved = 0;
+  const auto recompute_all = full_recompute(RecomputeMethod::kUniform, 1);
+  parallel::Recompute selective;
+  selective.granularity = RecomputeGranularity::kSelective;
+  selective.modules = parallel::kCoreAttention;
+  for (l.tp = 1; l.tp <= 8; l.tp *= 2) {
+    l.sequence_parallel = l.tp > 1;
+    for (l.cp = 1; l.cp <= 8; l.cp *= 2) {
+      for (l.ep = 1; l.ep <= 8; l.ep *= 2) {
+        for (l.pp = 1; l.pp <= 56; ++l.pp) {
+          for (l.vpp = 1; l.vpp <= (l.pp > 1 ? 56 / l.pp : 1); ++l.vpp) {
+            if (56 % (l.pp * l.vpp) != 0) continue;
+            l.schedule = l.vpp > 1 ? Algorithm::kInterleaved : Algorithm::kOneForwardOneBackward;
+            for (l.micro_batch = 1; l.micro_batch <= 8; ++l.micro_batch) {
+              for (const auto& recompute : {parallel::Recompute{}, selective, recompute_all}) {
+                l.recompute = recompute;
+                for (const auto dispatch :
+                     {parallel::MoeDispatch::kAllToAll, parallel::MoeDispatch::kDeepEp}) {
+                  if (l.ep == 1 && dispatch == parallel::MoeDispatch::kDeepEp) continue;
+                  l.moe_dispatch = dispatch;
+                  ++points;
+                  (l.vpp > 1 ? interleaved : plain) += set.legal(job) ? 1 : 0;
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(points, 50'000);
+  EXPECT_EQ(plain, 4536);
+  EXPECT_EQ(interleaved, 10416);
+}
+
+// A search holds hundreds of thousands of layouts a second against all rules. Processor time, since others
+// may be running here too.
+TEST(RuleSet, AnswersAboutALayoutInUnderAMicrosecond) {
+  const RuleSet set = rule_set("primus", "");
+  const Job legal = at(testing::expert_job(), "primus");
   std::vector<std::int64_t> counts(set.rules.size());
   constexpr int kRepeats = 20000;
   double best_s = std::numeric_limits<double>::infinity();
   for (int round = 0; round < 5; ++round) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     int found = 0;
     for (int i = 0; i < kRepeats; ++i) found += set.legal(legal, counts) ? 1 : 0;
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     ASSERT_EQ(found, kRepeats);
-    best_s = std::min(best_s, spent.count() / kRepeats);
+    best_s = std::min(best_s, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / kRepeats);
   }
   RecordProperty("nanoseconds", std::to_string(best_s * 1e9));
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
