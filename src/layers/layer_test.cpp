@@ -457,6 +457,16 @@ TEST(SavedTensors, OfUnfusedAttentionAreFiveBytesAScoreWithDropout) {
       2.0 * 32 * 1024 * 1024);
 }
 
+TEST(SavedTensors, OfAGateThatRunsApartAreOneMore) {
+  const model::Model m = llama_8b();
+  Software software;
+  software.framework = "torchtitan";
+  EXPECT_EQ(saved_bytes(describe_layer(m, m.classes[0], layout_of(4096), software), "activated gate"),
+            2.0 * 4096 * 14336);
+  software.compiled = true;
+  EXPECT_EQ(saved_bytes(describe_layer(m, m.classes[0], layout_of(4096), software), "activated gate"), 0);
+}
+
 TEST(SavedTensors, OfQuantisedLinearsTakeOneByte) {
   const model::Model m = llama_8b();
   parallel::Layout l = layout_of(4096);

@@ -7,6 +7,10 @@ namespace sextant::layers {
 using cost::Part;
 using parallel::RecomputeModule;
 
+bool activates_gate_apart(const Software& software) {
+  return !software.compiled && (software.framework == "torchtitan" || software.framework == "nanotron");
+}
+
 void write_activation(Writer& w, Part part, const MlpShape& m) {
   const double in = 2 * m.tokens * m.first_width();
   const double out = 2 * m.tokens * m.ffn;
@@ -26,6 +30,7 @@ void write_dense_mlp(Writer& w, const MlpShape& m, const model::Mlp& mlp, bool s
   w.save(shared ? "shared expert up projection output" : "mlp up projection output",
          2 * m.tokens * m.first_width(), freed);
   write_activation(w, part, m);
+  if (m.gated && activates_gate_apart(w.software())) w.save("activated gate", 2 * m.tokens * m.ffn, freed);
   w.save(shared ? "shared expert activation output" : "mlp activation output",
          s.operand_bytes * m.tokens * m.ffn, freed);
   w.row_parallel({.name = shared ? "shared expert down projection" : "mlp down projection",

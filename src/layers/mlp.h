@@ -17,6 +17,10 @@ struct MlpShape {
   double first_width() const { return ffn * (gated ? 2 : 1); }
 };
 
+/// Whether a gated activation runs as separate operators, which keep the activated gate beside both halves:
+/// eager PyTorch of torchtitan (models/common/feed_forward.py) and nanotron.
+bool activates_gate_apart(const Software& software);
+
 /// Up-projection (both halves of a gated one), activation, down-projection; a dense MLP or the shared
 /// experts.
 void write_dense_mlp(Writer& writer, const MlpShape& shape, const model::Mlp& mlp, bool shared_expert);
