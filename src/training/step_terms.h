@@ -90,8 +90,9 @@ struct SoftwareCosts {
 LayerTime price(const layers::Description& description, const cost::GroupPlacements& placements,
                 const cost::Machine& machine, const SoftwareCosts& software);
 
-/// The selective-recomputation modules that rerun a forward operation (Megatron-LM --recompute-modules:
-/// core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts).
-std::uint32_t rerun_by(const cost::Operation& operation);
+/// The selective-recomputation modules that rerun operation `at`, one of the forward ones (Megatron-LM
+/// --recompute-modules: core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts). A
+/// tensor-parallel collective goes with the product whose input it gathers or whose output it reduces.
+std::uint32_t rerun_by(std::span<const cost::Operation> operations, std::size_t at);
 
 }  // namespace sextant::training
