@@ -114,7 +114,7 @@ constexpr std::string_view kOneValue =
     "ddp-bucket-size ddp-num-buckets decoupled-lr decoupled-min-lr delta-offload-bytes-across-pp-ranks "
     "dino-bottleneck-size dino-freeze-last-layer dino-head-hidden-size dino-local-crops-number "
     "dino-local-img-size dino-teacher-temp dino-warmup-teacher-temp dino-warmup-teacher-temp-epochs "
-    "dist-ckpt-format dist-ckpt-strictness dist-ckpt-workers distribute-saved-activations "
+    "dist-ckpt-format dist-ckpt-strictness dist-ckpt-workers "
     "distributed-backend distributed-timeout-minutes distributed-timeout-seconds-after-init "
     "dsa-indexer-head-dim dsa-indexer-k-norm-epsilon dsa-indexer-loss-coeff dsa-indexer-n-heads "
     "dsa-indexer-skip-topk-offset dsa-indexer-topk dsa-indexer-topk-freq dsa-kernel-backend "

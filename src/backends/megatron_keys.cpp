@@ -167,6 +167,7 @@ constexpr auto kKeys = std::to_array<MegatronKey>({
     value("recompute_method", KeyType::kText, "--recompute-method", ""),
     value("recompute_num_layers", KeyType::kInteger, "--recompute-num-layers", ""),
     values("recompute_modules", KeyType::kList, "--recompute-modules", "", 12),
+    sets_true("distribute_saved_activations", "--distribute-saved-activations"),
     sets_true("moe_layer_recompute", "--moe-layer-recompute"),
     primus("recompute_layer_ids", KeyType::kOther),
     // Mixture of experts.

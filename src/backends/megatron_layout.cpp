@@ -178,6 +178,7 @@ parallel::Recompute read_recompute(const ResolvedKeys& keys, const model::Model&
     keys.refuse("recompute_method", fmt::format("\"{}\" is unknown; block, uniform or null", method));
   }
   recompute.layers = zero_or_more(keys, "recompute_num_layers");
+  recompute.distribute_saved_activations = keys.boolean("distribute_saved_activations", false);
   if (recompute.granularity == RecomputeGranularity::kSelective) {
     recompute.modules = recompute_modules(keys);
     if (moe_layers) recompute.modules |= parallel::kMoe;

@@ -177,6 +177,7 @@ void write_recompute(const parallel::Recompute& recompute, const Target& target)
   using parallel::RecomputeMethod;
   target.rare_boolean("recompute_activations", false);
   target.rare_boolean("moe_layer_recompute", false);
+  target.rare_boolean("distribute_saved_activations", recompute.distribute_saved_activations);
   if (recompute.granularity == RecomputeGranularity::kNone) {
     target.null("recompute_granularity");
     target.null("recompute_method");
