@@ -183,7 +183,8 @@ Holding holding(const MemoryTerms& t, const parallel::Layout& layout, const para
   for (int chunk = 0; chunk < layout.vpp; ++chunk) {
     const int index = parallel::virtual_stage(layout.schedule, layout.pp, rank, chunk);
     const parallel::Stage& stage = table[static_cast<std::size_t>(index)];
-    const double alive = live[static_cast<std::size_t>(chunk * layout.pp + rank)];
+    const int pass = chunk * layout.pp + rank;
+    const double alive = live[static_cast<std::size_t>(pass)];
     const int last = stage.first_layer + stage.layers;
     for_classes(t, stage.first_layer, last,
                 [&](const LayerTerms& terms, int count) { hold(h, terms, count); });

@@ -200,12 +200,14 @@ MemoryTerms memory_terms(const Job& job) {
 std::vector<int> live_chunks(const parallel::Layout& layout) {
   const pipeline::Shape shape{layout.pp, layout.vpp, static_cast<int>(layout.microbatches()),
                               layout.microbatch_group};
-  std::vector<int> live(static_cast<std::size_t>(layout.pp * layout.vpp));
+  const int passes = layout.pp * layout.vpp;
+  std::vector<int> live(static_cast<std::size_t>(passes));
   std::vector<int> chunks(static_cast<std::size_t>(layout.vpp));
   for (int rank = 0; rank < layout.pp; ++rank) {
     pipeline::live_per_chunk(layout.schedule, shape, rank, chunks);
     for (int c = 0; c < layout.vpp; ++c) {
-      live[static_cast<std::size_t>(c * layout.pp + rank)] = chunks[static_cast<std::size_t>(c)];
+      const int pass = c * layout.pp + rank;
+      live[static_cast<std::size_t>(pass)] = chunks[static_cast<std::size_t>(c)];
     }
   }
   return live;
