@@ -93,6 +93,12 @@ SliceErrors summarise_slice(const std::string& slice, std::span<const TimeError>
 
 double TimeError::error() const { return as_time(metric, projected) / as_time(metric, measured) - 1.0; }
 
+double MemoryError::error() const {
+  if (measured_bytes <= 0) return 0;
+  const double error = projected_bytes / measured_bytes - 1.0;
+  return upper_bound ? std::max(0.0, error) : error;
+}
+
 std::vector<SliceErrors> summarise(std::span<const TimeError> errors) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<TimeError>> slices;
@@ -114,7 +120,7 @@ MemorySummary summarise_memory(std::span<const MemoryError> errors) {
       continue;
     }
     summary.false_out_of_memory += e.fits ? 0 : 1;
-    if (e.measured_bytes <= 0) continue;
+    if (!e.measured() || (e.upper_bound && e.error() == 0)) continue;
     ++summary.rows;
     summary.mape += std::abs(e.error());
   }

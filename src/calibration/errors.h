@@ -46,9 +46,14 @@ struct MemoryError {
   bool fits = false;
   bool out_of_memory = false;  ///< the publisher ran out of memory; nothing was measured
   std::string kind{};          ///< "allocated", "reserved", "device", ""
+  std::string publisher{};     ///< who measured
   bool functional_test = false;
+  bool complete = false;     ///< the table states enough for an exact prediction
+  bool upper_bound = false;  ///< the figure is the size of the card: less is no error
 
-  double error() const { return measured_bytes > 0 ? projected_bytes / measured_bytes - 1.0 : 0.0; }
+  bool measured() const { return measured_bytes > 0 && !out_of_memory; }
+  /// projected / measured − 1; 0 below an upper bound and where nothing was measured.
+  double error() const;
 };
 
 struct MemorySummary {

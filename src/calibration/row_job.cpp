@@ -70,7 +70,9 @@ void set_conventions(const MeasuredRow& row, RowSettings& settings, RowJob& resu
                         : stage == "first" ? MemoryStage::kFirst
                                            : MemoryStage::kLargest;
   result.memory_unit_bytes = settings.text("memory_unit", "GiB") == "GB" ? base::kGB : base::kGiB;
-  result.memory_is_static = settings.text("memory_figure", "peak") == "static";
+  const std::string figure = settings.text("memory_figure", "peak");
+  result.memory_is_static = figure == "static";
+  result.memory_is_bound = figure == "upper bound";
 }
 
 std::string unsupported(const MeasuredRow& row, const training::Job& job) {

@@ -30,6 +30,7 @@ struct RowJob {
   MemoryStage memory_stage = MemoryStage::kLargest;
   double memory_unit_bytes = 0;   ///< of the peak that the row prints
   bool memory_is_static = false;  ///< the printed figure is weights, gradients and optimizer state
+  bool memory_is_bound = false;   ///< the printed figure is the size of the card: an upper bound only
   bool functional_test = false;   ///< a Megatron-LM functional test
 };
 

@@ -45,7 +45,7 @@ TEST(RowJob, TakesNumbersFromTheRowAndConventionsFromTheSource) {
   // 800 Gb/s a node, as the publisher's configurations say.
   EXPECT_EQ(job.cluster->node.nics * job.cluster->node.nic_bandwidth_bytes_per_s, 100e9);
   EXPECT_EQ(job.cluster->nodes, 8);
-  EXPECT_THAT(job.warnings, testing::Contains(HasSubstr("vocabulary taken as 51200")));
+  EXPECT_THAT(job.warnings, testing::Contains(HasSubstr("attention taken as local")));
 }
 
 std::string reason(const MeasuredRow& row) {

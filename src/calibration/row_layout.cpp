@@ -196,6 +196,7 @@ void set_switches(const MeasuredRow& row, const model::Model& model, RowSettings
   const std::string loss = settings.text("loss", "plain");
   l.loss = loss == "fused"          ? parallel::Loss::kFused
            : loss == "native-fused" ? parallel::Loss::kNativeFused
+           : loss == "chunked"      ? parallel::Loss::kChunked
                                     : parallel::Loss::kPlain;
   l.cuda_graphs = holds(row.extra, "cuda_graph_impl=") && !holds(row.extra, "cuda_graph_impl=none");
   if (model.has_experts()) set_dispatch(settings, l);

@@ -17,7 +17,7 @@ bool holds(const std::string& text, std::string_view part) { return text.find(pa
 
 std::optional<std::string> unsupported(const MeasuredRow& row) {
   for (const std::string_view word :
-       {"Mamba", "hybrid", "Nemotron-H", "Nemotron-3", "Nemotron V3", "zebra"}) {
+       {"Mamba", "hybrid", "Nemotron-H", "Nemotron-3 ", "Nemotron-3.5", "Nemotron V3", "zebra"}) {
     if (holds(row.model, word)) return "state-space hybrids are not modelled";
   }
   if (holds(row.extra, "hybrid-layer-pattern") || holds(row.extra, "hybrid Mamba")) {
@@ -177,9 +177,10 @@ std::variant<std::shared_ptr<const model::Model>, std::string> from_numbers(cons
 std::variant<std::shared_ptr<const model::Model>, std::string> model_of(const MeasuredRow& row,
                                                                         RowSettings& settings) {
   if (const auto reason = unsupported(row)) return *reason;
-  const std::string name = settings.text("catalogue", row.model);
   std::string mismatch;
-  if (const auto known = model::find_in_catalogue(name)) {
+  auto known = model::find_in_catalogue(row.model);
+  if (!known && settings.has("catalogue")) known = model::find_in_catalogue(settings.text("catalogue", ""));
+  if (known) {
     mismatch = disagreement(row, known->model);
     if (mismatch.empty()) return from_catalogue(row, known->model, settings);
     settings.assume(
@@ -188,7 +189,7 @@ std::variant<std::shared_ptr<const model::Model>, std::string> model_of(const Me
   // Tables do not print what mixtures of the catalogue have beyond their numbers; without it they would be
   // another model.
   if (row.experts && settings.has("catalogue")) {
-    return mismatch.empty() ? fmt::format("the catalogue has no {}", name) : mismatch;
+    return mismatch.empty() ? fmt::format("the catalogue has no {}", row.model) : mismatch;
   }
   return from_numbers(row, settings);
 }

@@ -136,6 +136,10 @@ SourceProfile profile_of(const MeasuredRow& row) {
   return profile;
 }
 
+std::string remark_of(const std::string& id) {
+  return config::text_or(config::require(document(), "remarks"), id, "");
+}
+
 const Setting* RowSettings::use(std::string_view key) {
   const Setting* setting = profile_.find(key);
   if (setting != nullptr && !setting->known) {

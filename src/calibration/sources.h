@@ -35,6 +35,9 @@ struct SourceProfile {
 /// says. A row of an unknown publisher has only the latter. Throws base::UserError for a broken file.
 SourceProfile profile_of(const MeasuredRow& row);
 
+/// What is known of a row whose error is not the projection's fault, or is unexplained; empty for most.
+std::string remark_of(const std::string& id);
+
 /// A row with the settings that fill its blanks; remembers which assumptions were used.
 class RowSettings {
  public:

@@ -133,7 +133,10 @@ MemoryError memory_error(const MeasuredRow& row, const RowJob& job, const cost::
   error.kind = job.memory_kind == MemoryKind::kAllocated  ? "allocated"
                : job.memory_kind == MemoryKind::kReserved ? "reserved"
                                                           : "device";
+  error.publisher = row.source;
   error.functional_test = job.functional_test;
+  error.complete = row.complete;
+  error.upper_bound = job.memory_is_bound;
   return error;
 }
 
