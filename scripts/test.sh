@@ -28,7 +28,7 @@ step() {
 
 build() {
   cmake --preset "$1" >"$logs/configure" || { cat "$logs/configure"; return 1; }
-  cmake --build --preset "$@"
+  cmake --build --preset "$@" -- --quiet
 }
 
 # run_ctest PRESET LOG: the tests of one build; the output of failing ones is shown.
@@ -73,6 +73,6 @@ step "format" 60 bash -o pipefail -c format_check
 step "sanitizer build" 600 bash -c 'build debug' &&
   step "sanitizer tests" 400 bash -o pipefail -c 'run_ctest debug "$logs/debug"'
 if command -v clang++-16 >/dev/null; then
-  step "fuzz build" 120 bash -c 'build fuzz --target yaml_fuzz json_fuzz' && step "fuzz" 60 bash -c fuzz_smoke
+  step "fuzz build" 300 bash -c 'build fuzz --target yaml_fuzz json_fuzz' && step "fuzz" 60 bash -c fuzz_smoke
 fi
 finish
