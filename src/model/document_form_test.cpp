@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config/document.h"
+#include "model/parameters.h"
 
 namespace sextant::model {
 namespace {
@@ -98,6 +99,47 @@ TEST(ModelForm, FaultsAreLocated) {
   EXPECT_THAT(
       fault_of("hidden: 64\nvocabulary: 9\nlayers: 1\nnorm: batch\nattention: {heads: 4}\nmlp: {ffn: 8}\n"),
       HasSubstr("'batch' is none of rms, layer"));
+}
+
+void replace_everywhere(const config::Node& whole, const config::Node& odd, const config::Node* target,
+                        config::Node& copy) {
+  if (&whole == target) {
+    copy = odd;
+    return;
+  }
+  for (std::size_t i = 0; i < whole.entries.size(); ++i) {
+    replace_everywhere(whole.entries[i].second, odd, target, copy.entries[i].second);
+  }
+}
+
+void collect(const config::Node& node, std::vector<const config::Node*>& all) {
+  all.push_back(&node);
+  for (const auto& [key, value] : node.entries) collect(value, all);
+}
+
+TEST(ModelForm, AnyFieldMayHoldNonsense) {
+  const config::Node whole = config::parse_yaml(std::string(kMixed) + R"(
+hyper_connections: 4
+maximum_positions: 100
+positions: learned
+)",
+                                                "m.yaml");
+  std::vector<const config::Node*> all;
+  collect(whole, all);
+  int refused = 0;
+  for (const config::Node* target : all) {
+    for (const char* text : {"null", "0", "-1", "1.5", "word", "true", "[]", "[1]", "{}", "{a: 1}",
+                             "9000000000000000000", "1e300", "100000000", "99999"}) {
+      config::Node copy = whole;
+      replace_everywhere(whole, config::parse_yaml(text, "odd.yaml"), target, copy);
+      try {
+        count_parameters(read_document_form(copy, "m"));
+      } catch (const base::UserError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
 }
 
 }  // namespace

@@ -10,6 +10,9 @@ namespace {
 
 using config::Node;
 
+/// No figure of a model comes near; products of two stay far from overflow.
+constexpr std::int64_t kLargestFigure = 1'000'000'000;
+
 [[noreturn]] void refuse(const Node& node, const std::string& fault) {
   throw base::UserError(node.position, node.path, fault);
 }
@@ -20,6 +23,7 @@ std::int64_t whole_number(const Node& node, std::int64_t lowest) {
                              node.quoted ? fmt::format(" but the text \"{}\"", node.text) : "", lowest));
   }
   const std::int64_t value = config::as_integer(node);
+  if (value > kLargestFigure) refuse(node, fmt::format("{} is larger than any model's; correct it", value));
   if (value < lowest)
     refuse(node, fmt::format("{} is impossible; give a whole number from {}", value, lowest));
   return value;

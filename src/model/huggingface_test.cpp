@@ -326,5 +326,37 @@ TEST(Refusals, MissingAndImpossibleFigures) {
   EXPECT_THAT(fault_of(kLlama, R"({"rope_scaling":{"factor":8.0}})"), HasSubstr("rope_type"));
 }
 
+TEST(Refusals, AnyFieldMayHoldNonsense) {
+  constexpr const char* kLlama4 = R"({"model_type":"llama4_text","hidden_size":64,"num_hidden_layers":4,
+    "num_attention_heads":4,"head_dim":16,"intermediate_size":32,"intermediate_size_mlp":64,"num_local_experts":4,
+    "num_experts_per_tok":1,"interleave_moe_layer_step":2,"moe_layers":[1,3],"no_rope_layers":[1,1,1,0],
+    "attention_chunk_size":8,"vocab_size":100,"rope_scaling":null,"eos_token_id":2,"tie_word_embeddings":false,
+    "hidden_act":"silu","text_config":null,"architectures":["Llama4ForCausalLM"]})";
+  constexpr const char* kQwen = R"({"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":4,
+    "num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"intermediate_size":32,"moe_intermediate_size":16,
+    "num_experts":4,"num_experts_per_tok":2,"decoder_sparse_step":1,"mlp_only_layers":[1],"vocab_size":100,
+    "use_sliding_window":true,"sliding_window":8,"max_window_layers":2,"layer_types":null,"n_group":2,"topk_group":1})";
+  const std::string v4 =
+      std::string(kV4).substr(0, std::string(kV4).size() - 1) +
+      R"(,"compress_ratios":[0,4,128,4,0],"num_nextn_predict_layers":1,"num_hash_layers":1})";
+  int refused = 0;
+  for (const std::string& base : {std::string(kLlama), std::string(kLlama4), std::string(kQwen), v4}) {
+    const config::Node whole = config::parse_json(base, "config.json");
+    for (const auto& [key, unchanged] : whole.entries) {
+      for (const char* odd : {"null", "0", "-1", "1.5", "\"text\"", "true", "[]", "[1]", "[null]", "{}",
+                              "{\"a\":1}", "9000000000000000000", "1e300", "100000"}) {
+        config::Node document = whole;
+        config::set_entry(document, key, config::parse_json(odd, "odd.json"));
+        try {
+          import_huggingface(document);
+        } catch (const base::UserError&) {
+          ++refused;
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 400);
+}
+
 }  // namespace
 }  // namespace sextant::model

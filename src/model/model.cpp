@@ -41,6 +41,11 @@ void examine_attention(const Examination& examine, const Attention& a) {
   examine.positive("value_head_dim", a.value_head_dim);
   examine.not_negative("window_tokens", a.window_tokens);
   examine.not_negative("query_latent_rank", a.query_latent_rank);
+  examine.not_negative("kv_latent_rank", a.kv_latent_rank);
+  examine.not_negative("rotary_head_dim", a.rotary_head_dim);
+  examine.not_negative("compress_ratio", a.compress_ratio);
+  examine.not_negative("output_groups", a.output_groups);
+  examine.not_negative("output_latent_rank", a.output_latent_rank);
   examine.not_negative("indexer.heads", a.indexer.heads);
   if (a.indexer.heads > 0) {
     examine.positive("indexer.head_dim", a.indexer.head_dim);
@@ -55,7 +60,6 @@ void examine_attention(const Examination& examine, const Attention& a) {
       break;
     case AttentionKind::kMultiLatent:
       examine.positive("kv_latent_rank", a.kv_latent_rank);
-      examine.not_negative("rotary_head_dim", a.rotary_head_dim);
       break;
     case AttentionKind::kCompressed:
       examine.positive("query_latent_rank", a.query_latent_rank);
@@ -93,17 +97,38 @@ void examine_mlp(const Examination& examine, const Mlp& mlp) {
                              mlp.routing_groups));
 }
 
-/// A count in floating point, so that nothing can overflow while it is checked.
+/// An upper estimate of a layer's parameters in floating point, so that nothing can overflow while it is
+/// checked.
+double rough_layer_size(const Model& model, const LayerClass& layer) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const Attention& a = layer.attention;
+  const double hidden = number(model.hidden);
+  const double heads =
+      number(a.heads) * (number(a.head_dim) + number(a.rotary_head_dim) + number(a.value_head_dim));
+  const double ranks = number(a.query_latent_rank) + number(a.kv_latent_rank) + number(a.output_latent_rank);
+  const double indexer = (number(a.indexer.heads) + 1) * (number(a.indexer.head_dim) + 1);
+  const double groups = number(a.output_groups) * number(a.output_latent_rank);
+  const Mlp& mlp = layer.mlp;
+  const double ffn = number(mlp.ffn) + number(mlp.shared_expert_ffn) +
+                     number(mlp.experts) * number(mlp.expert_ffn) + number(mlp.experts) + number(mlp.latent);
+  const double table = mlp.hash_routing ? number(model.vocabulary) * number(mlp.experts_per_token) : 0;
+  const double pooling = (number(a.compress_ratio) + hidden) * (heads + indexer);
+  return 4 * ((hidden + ranks) * (heads + indexer + groups + ranks) + pooling +
+              (hidden + number(mlp.latent)) * ffn + table);
+}
+
 double rough_size(const Model& model) {
-  double size = 2.0 * static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
-  for (const int c : model.class_of_layer) {
-    const LayerClass& layer = model.classes[static_cast<std::size_t>(c)];
-    const auto hidden = static_cast<double>(model.hidden);
-    const double widths = static_cast<double>(layer.attention.heads) *
-                          static_cast<double>(layer.attention.head_dim + layer.attention.value_head_dim);
-    const double ffn = static_cast<double>(layer.mlp.ffn) + static_cast<double>(layer.mlp.shared_expert_ffn) +
-                       static_cast<double>(layer.mlp.experts) * static_cast<double>(layer.mlp.expert_ffn);
-    size += hidden * (4 * widths + 3 * ffn);
+  const auto hidden = static_cast<double>(model.hidden);
+  const auto streams = static_cast<double>(model.hyper_connections.streams);
+  double size =
+      hidden * (2.0 * static_cast<double>(model.vocabulary) + static_cast<double>(model.maximum_positions));
+  std::vector<double> sizes;
+  for (const LayerClass& layer : model.classes) sizes.push_back(rough_layer_size(model, layer));
+  for (const int c : model.class_of_layer) size += sizes[static_cast<std::size_t>(c)];
+  const double frame = hidden * (2 * hidden + 8 * (2 + streams) * streams * streams);
+  size += frame * static_cast<double>(model.layers());
+  if (model.mtp.depths > 0) {
+    size += model.mtp.depths * (frame + sizes[static_cast<std::size_t>(model.mtp.layer_class)]);
   }
   return size;
 }
