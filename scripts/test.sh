@@ -45,9 +45,10 @@ fuzz_smoke() {
   local format
   for format in yaml json; do
     mkdir -p "$logs/corpus/$format" build/fuzz/failures
-    build/fuzz/tests/fuzz/${format}_fuzz -runs=20000 -seed=1 -max_len=1024 -max_total_time=25 -verbosity=0 \
-      -artifact_prefix=build/fuzz/failures/ "$logs/corpus/$format" "tests/fuzz/corpus/$format" || return 1
-    echo "$format: 20000 inputs"
+    build/fuzz/tests/fuzz/${format}_fuzz -runs=20000 -seed=1 -max_len=1024 -max_total_time=25 \
+      -artifact_prefix=build/fuzz/failures/ "$logs/corpus/$format" "tests/fuzz/corpus/$format" \
+      >"$logs/fuzz" 2>&1 || { tail -n 40 "$logs/fuzz"; return 1; }
+    echo "$format: $(grep '^Done' "$logs/fuzz")"
   done
 }
 
