@@ -128,11 +128,12 @@ void write_permute(Writer& w, const ExpertShape& e, bool out) {
 }
 
 /// Whether the un-permutation keeps the experts' output for its backward: `index_add` of deterministic runs
-/// does, and so does multiplying by the router's weights at that point, as Primus' all-to-all path does
-/// (slope of its published DeepSeek-V2-Lite memory over micro-batch 1 to 12; absent with DeepEP).
+/// does. So does something between GroupedMLP and the all-to-all dispatcher in Primus: the slope of its
+/// published DeepSeek-V2-Lite memory over micro-batch 1 to 8, and the step down with DeepEP, ask for one more
+/// such tensor.
 bool keeps_expert_output(const Writer& w) {
   return w.software().deterministic ||
-         (w.software().framework == "primus" && w.layout().moe_dispatch == MoeDispatch::kAllToAll);
+         (w.software().legacy_grouped_gemm && w.layout().moe_dispatch == MoeDispatch::kAllToAll);
 }
 
 void write_expert_mlp(Writer& w, const model::Mlp& mlp, const ExpertShape& e) {

@@ -23,6 +23,7 @@ struct Software {
       true;  ///< layers by Transformer Engine (saves normalised outputs, own workspaces)
   bool deterministic = false;
   bool grouped_gemm = true;                  ///< experts by one grouped kernel
+  bool legacy_grouped_gemm = false;          ///< experts by GroupedMLP (--moe-use-legacy-grouped-gemm)
   bool gradient_accumulation_fusion = true;  ///< weight gradients added in the GEMM; needs dummy gradients
   bool attention_mask_from_loader = true;    ///< the data loader builds a [sequence, sequence] mask
   bool permute_fusion = false;
