@@ -189,7 +189,13 @@ const Program& Replayer::State::program_for(Algorithm algorithm, const Shape& sh
   const auto reason = unschedulable(algorithm, shape);
   SEXTANT_CHECK_EQ(reason.value_or(""), "");
   const Key key = key_of(algorithm, shape);
-  if (const auto found = programs.find(key); found != programs.end()) return found->second;
+  if (const auto found = programs.find(key); found != programs.end()) {
+    // A program prepared for the shortest shape of its kind has no period; a longer shape needs one.
+    const bool long_enough =
+        !found->second.period.empty() || shape.microbatches <= found->second.shape.microbatches;
+    if (long_enough) return found->second;
+    programs.erase(found);
+  }
   if (kept_instructions > kMaxKeptInstructions) {
     programs.clear();
     kept_instructions = 0;

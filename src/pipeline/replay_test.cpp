@@ -285,5 +285,16 @@ TEST(OneReplayer, AnswersTheSameWhateverItRanBefore) {
   }
 }
 
+TEST(Replayer, WalksALongerShapeAfterTheShortestOfItsKind) {
+  // 1F1B takes 3(m + p - 1) with F = B = W = 1, whatever the replayer has seen before.
+  Replayer replayer;
+  for (const int microbatches : {1, 2, 4, 8, 64, 3, 65, 1}) {
+    const Shape shape{4, 1, microbatches};
+    const double makespan_s =
+        replayer.run(Algorithm::kOneForwardOneBackward, shape, uniform_durations(shape, 1, 1, 1)).makespan_s;
+    EXPECT_DOUBLE_EQ(makespan_s, 3.0 * (microbatches + 3));
+  }
+}
+
 }  // namespace
 }  // namespace sextant::pipeline
