@@ -200,8 +200,10 @@ Time step_time(const StepInputs& in, StepScratch& scratch, bool with_operations)
   time.critical_stage = static_cast<int>(critical);
   time.compute_s = parts.spent.compute_s;
   time.recompute_s = parts.spent.recompute_s;
-  // Idle time cannot be negative; the replay's clock differs from our sums in the last bits.
-  time.bubble_s = std::max(0.0, body_s - parts.spent.total_s() - parts.sends_s - parts.gradient_s);
+  // Whatever the schedule, the busiest stage ends no earlier than its own work and sends; rounding aside.
+  time.bubble_s = body_s - parts.spent.total_s() - parts.sends_s - parts.gradient_s;
+  SEXTANT_CHECK_LE(-1e-9 * body_s, time.bubble_s);
+  time.bubble_s = std::max(0.0, time.bubble_s);
   time.exposed_communication_s =
       parts.spent.communication_s() + parts.sends_s + parts.gradient_s + parts.parameter_s;
   time.optimizer_s = last.optimizer_s;
