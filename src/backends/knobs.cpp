@@ -60,54 +60,54 @@ struct Knob {
   std::string (*get)(const Layout&);
 };
 
-template <int Layout::*field, int lowest = 1>
+template <int Layout::*Field, int Lowest = 1>
 constexpr Knob integer_knob(std::string_view name, std::string_view meaning) {
-  return {{name, lowest == 0 ? "integer >= 0" : "integer >= 1", meaning},
+  return {{name, Lowest == 0 ? "integer >= 0" : "integer >= 1", meaning},
           [](Layout& l, const Node& node, std::string_view knob) {
-            l.*field = static_cast<int>(integer_in(node, knob, lowest, kAnyInt));
+            l.*Field = static_cast<int>(integer_in(node, knob, Lowest, kAnyInt));
           },
-          [](const Layout& l) { return std::to_string(l.*field); }};
+          [](const Layout& l) { return std::to_string(l.*Field); }};
 }
 
-template <bool Layout::*field>
+template <bool Layout::*Field>
 constexpr Knob boolean_knob(std::string_view name, std::string_view meaning) {
   return {{name, "true | false", meaning},
-          [](Layout& l, const Node& node, std::string_view) { l.*field = config::as_boolean(node); },
-          [](const Layout& l) { return text_of(l.*field); }};
+          [](Layout& l, const Node& node, std::string_view) { l.*Field = config::as_boolean(node); },
+          [](const Layout& l) { return text_of(l.*Field); }};
 }
 
-template <bool parallel::Overlap::*field>
+template <bool parallel::Overlap::*Field>
 constexpr Knob overlap_knob(std::string_view name, std::string_view meaning) {
   return {{name, "true | false", meaning},
-          [](Layout& l, const Node& node, std::string_view) { l.overlap.*field = config::as_boolean(node); },
-          [](const Layout& l) { return text_of(l.overlap.*field); }};
+          [](Layout& l, const Node& node, std::string_view) { l.overlap.*Field = config::as_boolean(node); },
+          [](const Layout& l) { return text_of(l.overlap.*Field); }};
 }
 
-template <int parallel::StageSplit::*field>
+template <int parallel::StageSplit::*Field>
 constexpr Knob split_count_knob(std::string_view name, std::string_view meaning) {
   return {{name, "integer >= 0 (0 = as the others)", meaning},
           [](Layout& l, const Node& node, std::string_view knob) {
-            l.split.*field = static_cast<int>(integer_in(node, knob, 0, kAnyInt));
+            l.split.*Field = static_cast<int>(integer_in(node, knob, 0, kAnyInt));
           },
-          [](const Layout& l) { return std::to_string(l.split.*field); }};
+          [](const Layout& l) { return std::to_string(l.split.*Field); }};
 }
 
-template <bool parallel::StageSplit::*field>
+template <bool parallel::StageSplit::*Field>
 constexpr Knob split_flag_knob(std::string_view name, std::string_view meaning) {
   return {{name, "true | false", meaning},
-          [](Layout& l, const Node& node, std::string_view) { l.split.*field = config::as_boolean(node); },
-          [](const Layout& l) { return text_of(l.split.*field); }};
+          [](Layout& l, const Node& node, std::string_view) { l.split.*Field = config::as_boolean(node); },
+          [](const Layout& l) { return text_of(l.split.*Field); }};
 }
 
-template <std::uint8_t parallel::Optimizer::*field>
+template <std::uint8_t parallel::Optimizer::*Field>
 constexpr Knob bytes_knob(std::string_view name, std::string_view meaning) {
   return {{name, "1 | 2 | 4", meaning},
           [](Layout& l, const Node& node, std::string_view knob) {
             const std::int64_t bytes = integer_in(node, knob, 1, 4);
             if (bytes == 3) refuse_knob(node, knob, "no number format has 3 bytes; give 1, 2 or 4");
-            l.optimizer.*field = static_cast<std::uint8_t>(bytes);
+            l.optimizer.*Field = static_cast<std::uint8_t>(bytes);
           },
-          [](const Layout& l) { return std::to_string(l.optimizer.*field); }};
+          [](const Layout& l) { return std::to_string(l.optimizer.*Field); }};
 }
 
 void set_schedule(Layout& l, const Node& node, std::string_view knob) {
@@ -135,6 +135,7 @@ void set_precision(Layout& l, const Node& node, std::string_view knob) {
   const auto precision = cluster::precision_from_name(word);
   if (!precision) {
     std::vector<std::string> known;
+    known.reserve(cluster::kPrecisions);
     for (int i = 0; i < cluster::kPrecisions; ++i) {
       known.emplace_back(cluster::name(static_cast<cluster::Precision>(i)));
     }
@@ -323,12 +324,12 @@ constexpr Knob kKnobs[] = {
 };
 
 const Knob& find_knob(std::string_view name, const base::SourcePosition& position) {
-  static const auto by_name = [] {
+  static const auto kByName = [] {
     std::unordered_map<std::string_view, const Knob*> map;
     for (const Knob& knob : kKnobs) map.emplace(knob.summary.name, &knob);
     return map;
   }();
-  if (const auto found = by_name.find(name); found != by_name.end()) return *found->second;
+  if (const auto found = kByName.find(name); found != kByName.end()) return *found->second;
   if (name == "dp" || name == "edp" || name == "world") {
     throw base::UserError(
         position, std::string(name),
@@ -342,12 +343,12 @@ const Knob& find_knob(std::string_view name, const base::SourcePosition& positio
 }  // namespace
 
 std::span<const KnobSummary> knob_summaries() {
-  static const auto summaries = [] {
+  static const auto kSummaries = [] {
     std::vector<KnobSummary> list;
     for (const Knob& knob : kKnobs) list.push_back(knob.summary);
     return list;
   }();
-  return summaries;
+  return kSummaries;
 }
 
 std::string knob_value(const Layout& layout, const std::string& name) {

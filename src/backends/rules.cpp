@@ -60,7 +60,7 @@ Table build_table(Backend backend, int generation) {
 }
 
 const Table& table_of(const BackendVersion& version) {
-  static const auto tables = [] {
+  static const auto kTables = [] {
     std::map<std::pair<Backend, int>, Table> result;
     for (const Backend backend : {Backend::kMegatronCore, Backend::kPrimus, Backend::kTorchtitan}) {
       // Primus may lie on any Megatron-core.
@@ -71,7 +71,7 @@ const Table& table_of(const BackendVersion& version) {
     }
     return result;
   }();
-  return tables.at({version.backend, version.generation});
+  return kTables.at({version.backend, version.generation});
 }
 
 const Table& table_of(std::string_view backend, std::string_view version) {

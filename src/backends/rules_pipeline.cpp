@@ -14,25 +14,25 @@ namespace {
 
 using pipeline::Algorithm;
 
-template <Backend backend>
+template <Backend Which>
 bool not_launchable(const Job& job) {
-  const auto launchable = schedules_of(backend);
+  const auto launchable = schedules_of(Which);
   return std::find(launchable.begin(), launchable.end(), job.layout.schedule) == launchable.end();
 }
 
-template <Backend backend>
+template <Backend Which>
 std::string launchable_text(const Job&) {
   std::string text = "choose ";
-  for (const Algorithm algorithm : schedules_of(backend)) {
+  for (const Algorithm algorithm : schedules_of(Which)) {
     if (!text.ends_with(' ')) text += ", ";
     text += pipeline::name(algorithm);
   }
   return text + ", or project it all the same with --hypothetical";
 }
 
-template <Backend backend>
+template <Backend Which>
 std::string not_launchable_text(const Job& job) {
-  return fmt::format("{} cannot launch {}", name(backend), pipeline::name(job.layout.schedule));
+  return fmt::format("{} cannot launch {}", name(Which), pipeline::name(job.layout.schedule));
 }
 
 bool wrong_chunks(const Job& job) {
@@ -106,7 +106,8 @@ std::string undealt_fix(const Job& job) {
       degrees.push_back(pp);
     }
   }
-  if (!job.layout.split.layout.empty()) return "write a layout string for this PP, or drop it";
+  if (!job.layout.split.layout.empty())
+    return "write a layout string for this PP, VPP, number of layers and of prediction layers, or drop it";
   std::string text = degrees.empty() ? "" : choose("pp", degrees, job.layout.pp) + ", or ";
   return text +
          "give first_layers and last_layers, account_for_embedding and account_for_loss, or a layout string";

@@ -385,22 +385,6 @@ constexpr Entry kRules[] = {
          .message =
              [](const Job& job) { return fmt::format("{} with PP 1", pipeline::name(job.layout.schedule)); },
          .fix = [](const Job&) { return std::string("set schedule to 1f1b"); }}},
-
-    {.backends = kPrimusOnly,
-     .rule = {.name = "fp8-delayed-with-turbo",
-              .summary = "Primus-Turbo's GEMM refuses delayed FP8 scaling; only Transformer Engine's runs it",
-              .source = "Primus backends/megatron/patches/args/rocm_arg_validation.py validate_args_on_rocm",
-              .grade = Grade::kUnwise,
-              .violated =
-                  [](const Job& job) {
-                    return job.layout.precision == cluster::Precision::kFp8 &&
-                           job.layout.fp8_recipe == cluster::Fp8Recipe::kDelayed;
-                  },
-              .message = [](const Job&) { return std::string("fp8 with delayed scaling on Primus"); },
-              .fix =
-                  [](const Job&) {
-                    return std::string("set fp8_recipe to tensorwise, or use_turbo_gemm to false");
-                  }}},
 };
 
 }  // namespace
