@@ -522,6 +522,9 @@ void write_software_keys(const layers::Software& software, const parallel::Layou
   }
   target.rare_boolean("deterministic_mode", software.deterministic);
   target.rare_boolean("moe_grouped_gemm", software.grouped_gemm);
+  // Sync-free stages 2 and 3 need Primus's own grouped GEMM, which excludes the legacy one.
+  const bool turbo_experts = conventions.primus && layout.sync_free_stage >= 2;
+  target.rare_boolean("moe_use_legacy_grouped_gemm", software.legacy_grouped_gemm && !turbo_experts);
   target.boolean("gradient_accumulation_fusion", software.gradient_accumulation_fusion);
   target.boolean("create_attention_mask_in_dataloader", software.attention_mask_from_loader);
   target.rare_boolean("moe_permute_fusion", software.permute_fusion);

@@ -39,6 +39,7 @@ layers::Software software_from_keys(const ResolvedKeys& keys, const parallel::La
   software.attention = attention_kernel(keys, software.transformer_engine);
   software.deterministic = keys.boolean("deterministic_mode", false);
   software.grouped_gemm = keys.boolean("moe_grouped_gemm", false);
+  software.legacy_grouped_gemm = keys.boolean("moe_use_legacy_grouped_gemm", false);
   software.gradient_accumulation_fusion = keys.boolean("gradient_accumulation_fusion", true);
   software.attention_mask_from_loader = keys.boolean("create_attention_mask_in_dataloader", true);
   software.permute_fusion = keys.boolean("moe_permute_fusion", false);

@@ -37,6 +37,7 @@ const std::vector<std::pair<std::string_view, Field>>& fields() {
       {"transformer_engine", &Software::transformer_engine},
       {"deterministic", &Software::deterministic},
       {"grouped_gemm", &Software::grouped_gemm},
+      {"legacy_grouped_gemm", &Software::legacy_grouped_gemm},
       {"gradient_accumulation_fusion", &Software::gradient_accumulation_fusion},
       {"attention_mask_from_loader", &Software::attention_mask_from_loader},
       {"permute_fusion", &Software::permute_fusion},
