@@ -1,6 +1,7 @@
 # One set of flags for every room: warnings are errors, and code runs on any x86-64-v3 processor.
 option(SEXTANT_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
 option(SEXTANT_SANITIZE_THREAD "Build with the thread sanitizer" OFF)
+option(SEXTANT_TESTS "Build the tests" ON)
 option(SEXTANT_BENCHMARKS "Build the benchmarks" ON)
 option(SEXTANT_FUZZ "Build the fuzz targets (needs clang)" OFF)
 

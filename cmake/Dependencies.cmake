@@ -5,6 +5,13 @@ find_package(yaml-cpp 0.7 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(GTest 1.12 REQUIRED)
 find_package(Threads REQUIRED)
+if(SEXTANT_TESTS)  # Debian's rapidcheck has no CMake package
+  find_path(RAPIDCHECK_INCLUDE_DIR rapidcheck.h REQUIRED)
+  find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
+  add_library(rapidcheck::rapidcheck UNKNOWN IMPORTED)
+  set_target_properties(rapidcheck::rapidcheck PROPERTIES
+    IMPORTED_LOCATION ${RAPIDCHECK_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${RAPIDCHECK_INCLUDE_DIR})
+endif()
 if(SEXTANT_BENCHMARKS)
   find_package(benchmark 1.7 REQUIRED)
 endif()

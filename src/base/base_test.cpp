@@ -34,6 +34,11 @@ TEST(Text, OffersTheNearestNames) {
   EXPECT_EQ(did_you_mean("zzz", keys), "");
 }
 
+TEST(Text, JoinsEmptyPartsToo) {
+  const std::vector<std::string> parts{"", "a", ""};
+  EXPECT_EQ(join(parts, ","), ",a,");
+}
+
 TEST(Units, AreReadable) {
   EXPECT_EQ(format_count(8030261248), "8,030,261,248");
   EXPECT_EQ(format_count(-1234), "-1,234");
@@ -58,9 +63,10 @@ TEST(ParallelFor, VisitsEveryIndexOnceOnAnyNumberOfThreads) {
 }
 
 TEST(ParallelFor, RethrowsTheFirstFailure) {
-  EXPECT_THROW(parallel_for(100, 1, 2, [](std::size_t i, std::size_t) {
-                 if (i == 40) throw UserError("forty");
-               }),
+  EXPECT_THROW(parallel_for(100, 1, 2,
+                            [](std::size_t i, std::size_t) {
+                              if (i == 40) throw UserError("forty");
+                            }),
                UserError);
 }
 

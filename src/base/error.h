@@ -1,4 +1,5 @@
-// What went wrong for the user: one error type for everything a user can cause (a flag, a file, a key, a layout).
+// What went wrong for the user: one error type for everything a user can cause (a flag, a file, a key, a
+// layout).
 //
 // Thrown where the fault is found while reading and loading, caught once in cli/, printed as
 //   error: FILE:LINE: key.path: what, why, what to do

@@ -9,7 +9,7 @@ namespace sextant::base {
 inline constexpr double kKiB = 1024.0;
 inline constexpr double kMiB = 1024.0 * kKiB;
 inline constexpr double kGiB = 1024.0 * kMiB;
-inline constexpr double kGB = 1e9;   ///< decimal, as bandwidths are quoted
+inline constexpr double kGB = 1e9;  ///< decimal, as bandwidths are quoted
 inline constexpr double kTera = 1e12;
 
 /// "79.26 GiB", "512 B".

@@ -36,10 +36,6 @@ struct Result {
   double pruned = 0;
 };
 
-bool worth_entering(double bound, const Leaders& leaders) {
-  return bound != kNothingFits && bound >= leaders.threshold();
-}
-
 /// Depth-first below `prefix`, which is admitted and worth entering.
 class Descent {
  public:
@@ -56,7 +52,7 @@ class Descent {
     prefix.push_back(0);
     for (const Child& child : children) {
       prefix.back() = child.value;
-      if (worth_entering(child.bound, result_.leaders)) {
+      if (result_.leaders.may_enter(prefix, child.bound)) {
         enter(prefix);
       } else {
         result_.pruned += evaluator_.legal_completions(prefix);
@@ -145,7 +141,7 @@ Answer branch_and_bound(const Space& space, const EvaluatorFactory& factory, con
     base::parallel_for(count, 1, threads, [&](std::size_t i, std::size_t worker) {
       Branch& branch = branches[first + i];
       Evaluator& evaluator = *evaluators[worker];
-      if (!worth_entering(branch.bound, results[i].leaders)) {
+      if (!results[i].leaders.may_enter(branch.prefix, branch.bound)) {
         results[i].pruned += evaluator.legal_completions(branch.prefix);
         return;
       }

@@ -19,12 +19,18 @@ bool ahead_on_front(const Scored& a, const Scored& b) {
 
 }  // namespace
 
-double Leaders::threshold() const {
-  return best_.size() < capacity_ ? kNothingFits : best_.back().outcome.objective;
+bool Leaders::may_enter(const Point& prefix, double bound) const {
+  if (bound == kNothingFits) return false;
+  if (best_.size() < capacity_) return true;
+  const Scored& last = best_.back();
+  if (bound != last.outcome.objective) return bound > last.outcome.objective;
+  const auto shared = static_cast<std::ptrdiff_t>(std::min(prefix.size(), last.point.size()));
+  return !std::ranges::lexicographical_compare(last.point.begin(), last.point.begin() + shared,
+                                               prefix.begin(), prefix.begin() + shared);
 }
 
 void Leaders::offer(const Point& point, const Outcome& outcome) {
-  if (!outcome.fits || outcome.objective < threshold()) return;
+  if (!outcome.fits || !may_enter(point, outcome.objective)) return;
   Scored scored{point, outcome};
   const auto place = std::ranges::upper_bound(best_, scored, better);
   if (place != best_.begin() && std::prev(place)->point == point) return;  // offered before

@@ -15,8 +15,9 @@ class Leaders {
 
   void offer(const Point& point, const Outcome& outcome);
   void merge(const Leaders& other);
-  /// Nothing below this can enter any more; −infinity while there is room.
-  double threshold() const;
+  /// True while a completion of `prefix` with an objective of at most `bound` could still enter: it would
+  /// have to be better than the last of the kept, or equal and earlier.
+  bool may_enter(const Point& prefix, double bound) const;
   const std::vector<Scored>& best() const { return best_; }
 
  private:

@@ -70,6 +70,9 @@ class Projector {
   /// REQUIRES: the layout passes the backend's rules.
   Score score(const parallel::Layout& layout);
   Projection project(const parallel::Layout& layout);
+  /// Single figures of score().
+  double step_s(const parallel::Layout& layout);
+  double peak_bytes(const parallel::Layout& layout);
 
   /// Lower bounds that no layout can beat which differs from `layout` only in schedule, micro-batch group,
   /// model chunks, recomputation and stage split: static bytes of the lightest possible heaviest stage;

@@ -64,14 +64,25 @@ Projector::Projector(const Job& job, cost::Efficiency efficiency) : state_(std::
 Projector::~Projector() = default;
 Projector::Projector(Projector&&) noexcept = default;
 
+double Projector::step_s(const parallel::Layout& layout) { return state_->step(layout, false).time.step_s; }
+
+double Projector::peak_bytes(const parallel::Layout& layout) {
+  State& s = *state_;
+  s.choose(layout);
+  const parallel::Groups groups = parallel::place_groups(s.job.layout, *s.job.cluster);
+  const Terms& terms = s.cache.terms(s.job, s.machine, groups);
+  return training::peak_bytes(terms.memory, s.job.layout, s.cache.table(s.job), s.cache.live(s.job.layout),
+                              s.machine.efficiency);
+}
+
 Score Projector::score(const parallel::Layout& layout) {
   State& s = *state_;
   const State::Step step = s.step(layout, false);
   Score score;
   score.step_s = step.time.step_s;
   score.tokens_per_s_per_gpu = s.tokens_per_s(score.step_s) / s.job.layout.world;
-  score.peak_bytes = peak_bytes(step.terms->memory, s.job.layout, *step.table, s.cache.live(s.job.layout),
-                                s.machine.efficiency);
+  score.peak_bytes = training::peak_bytes(step.terms->memory, s.job.layout, *step.table,
+                                          s.cache.live(s.job.layout), s.machine.efficiency);
   score.fits = score.peak_bytes <= s.job.cluster->memory_limit_bytes();
   return score;
 }

@@ -128,6 +128,12 @@ std::int64_t most_experts(const model::Model& model) {
   return experts;
 }
 
+bool has_dense_mlp(const model::Model& model) {
+  return std::ranges::any_of(model.class_of_layer, [&](int index) {
+    return model.classes[static_cast<std::size_t>(index)].mlp.kind == model::MlpKind::kDense;
+  });
+}
+
 /// "none", the selective modules that the model has, and full recomputation of 1, 2, 3, 4, 6, 8, 12, 16 …
 /// layers of a stage up to all of them.
 Values open_recompute(const training::Job& job) {
@@ -137,7 +143,7 @@ Values open_recompute(const training::Job& job) {
       values.emplace_back(modules);
     }
   }
-  values.emplace_back("selective:mlp");
+  if (has_dense_mlp(*job.model)) values.emplace_back("selective:mlp");
   values.emplace_back("full");
   for (std::int64_t step = 1; step <= job.model->layers(); step *= 2) {
     values.push_back(fmt::format("full:block:{}", step));

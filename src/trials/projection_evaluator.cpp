@@ -53,25 +53,63 @@ std::uint32_t bits_of_axis(const std::string& axis, const parallel::Layout& base
   return bits;
 }
 
+/// Knobs with nothing to act on: a point with another than the axis's first value equals one with the first.
+struct Idle {
+  std::string_view axis;
+  std::uint32_t reads;
+  bool (*idle)(const training::Job& job);
+};
+
+bool even_share(const training::Job& job, int layers) {
+  return job.layout.pp == 1 || std::int64_t{layers} * job.layout.pp == job.model->layers();
+}
+bool one_replica(const training::Job& job) { return job.layout.tp * job.layout.pp == job.layout.world; }
+
+constexpr std::array kIdle{
+    Idle{"overlap_tp", backends::kKnobTp, [](const training::Job& job) { return job.layout.tp == 1; }},
+    Idle{"overlap_moe", backends::kKnobEp, [](const training::Job& job) { return job.layout.ep == 1; }},
+    Idle{"overlap_p2p", backends::kKnobPp, [](const training::Job& job) { return job.layout.pp == 1; }},
+    Idle{"overlap_grad_reduce", backends::kKnobTp | backends::kKnobPp, one_replica},
+    Idle{"overlap_param_gather", backends::kKnobTp | backends::kKnobPp, one_replica},
+    Idle{"dispatch", backends::kKnobEp | backends::kKnobEtp,
+         [](const training::Job& job) { return job.layout.ep * job.layout.etp == 1; }},
+    Idle{"first_layers", backends::kKnobPp,
+         [](const training::Job& job) { return even_share(job, job.layout.split.first_layers); }},
+    Idle{"last_layers", backends::kKnobPp,
+         [](const training::Job& job) { return even_share(job, job.layout.split.last_layers); }},
+};
+
+const Idle* idle_of(std::string_view axis) {
+  const auto* place = std::ranges::find(kIdle, axis, &Idle::axis);
+  return place == kIdle.end() ? nullptr : place;
+}
+
 /// What all evaluators of one search share.
 struct Plan {
   const search::Space& space;
   const training::Job& base;
   backends::RuleSet rules;
   std::vector<std::uint32_t> axis_bits;
+  std::vector<const Idle*> idle;                   // by axis; null for most
   std::vector<std::size_t> decided_at;             // by rule: axes that must be fixed before it is asked
   std::vector<bool> duplicates;                    // by rule: normalised, and changes an axis of this space
   std::vector<std::vector<std::size_t>> relevant;  // by depth: fixed axes that undecided rules read
   std::size_t degree_depth = 0;
   std::size_t schedule_depth = 0;
+  std::size_t recompute_axis = 0;  // space.axes.size() when recomputation is not turned
 
   Plan(const search::Space& space_in, const training::Job& base_in, bool hypothetical)
       : space(space_in), base(base_in), rules(backends::rule_set(base.backend, base.backend_version)) {
     if (hypothetical) rules = rules.without(kLaunchRule);
-    for (const search::Axis& axis : space.axes) axis_bits.push_back(bits_of_axis(axis.name, base.layout));
+    for (const search::Axis& axis : space.axes) {
+      axis_bits.push_back(bits_of_axis(axis.name, base.layout));
+      idle.push_back(idle_of(axis.name));
+    }
     find_decision_depths();
     find_relevant_axes();
     degree_depth = depth_of([](std::string_view name) { return contains(kDegreeAxes, name); });
+    recompute_axis = static_cast<std::size_t>(
+        std::ranges::find(space.axes, "recompute", &search::Axis::name) - space.axes.begin());
     schedule_depth = depth_of([](std::string_view name) {
       return contains(kDegreeAxes, name) || contains(kOperationAxes, name) || contains(kScheduleAxes, name);
     });
@@ -133,6 +171,9 @@ struct Plan {
       for (std::size_t rule = 0; rule < decided_at.size(); ++rule) {
         if (decided_at[rule] > depth) bits |= reads(rule);
       }
+      for (std::size_t axis = depth; axis < space.axes.size(); ++axis) {
+        if (idle[axis] != nullptr) bits |= idle[axis]->reads;
+      }
       relevant.emplace_back();
       for (std::size_t axis = 0; axis < depth; ++axis) {
         if ((axis_bits[axis] & bits) != 0) relevant.back().push_back(axis);
@@ -147,6 +188,7 @@ class ProjectionEvaluator : public search::Evaluator {
 
   bool admits(const search::Point& prefix) override {
     const training::Job& asked = applier_.apply(prefix);
+    if (!prefix.empty() && idles(asked, prefix, prefix.size() - 1)) return false;
     for (std::size_t rule = plan_.rules.illegal; rule < plan_.decided_at.size(); ++rule) {
       if (plan_.duplicates[rule] && plan_.decided_at[rule] == prefix.size() &&
           plan_.rules.rules[rule].violated(asked)) {
@@ -202,6 +244,8 @@ class ProjectionEvaluator : public search::Evaluator {
   bool count_violations(const search::Point& point, std::span<std::int64_t> counts) override {
     const training::Job& asked = applier_.apply(point);
     bool legal = true;
+    for (std::size_t axis = 0; axis < point.size() && legal; ++axis) legal = !idles(asked, point, axis);
+    if (!legal) ++counts.back();
     for (std::size_t rule = plan_.rules.illegal; rule < plan_.decided_at.size(); ++rule) {
       if (plan_.duplicates[rule] && plan_.rules.rules[rule].violated(asked)) {
         ++counts[rule];
@@ -219,6 +263,10 @@ class ProjectionEvaluator : public search::Evaluator {
         (job.software.router_fp32 ? 1U : 0U) + (job.software.gradient_accumulation_fusion ? 2U : 0U);
     if (!projectors_[variant]) projectors_[variant] = std::make_unique<training::Projector>(job);
     return *projectors_[variant];
+  }
+
+  bool idles(const training::Job& job, const search::Point& point, std::size_t axis) const {
+    return plan_.idle[axis] != nullptr && point[axis] != 0 && plan_.idle[axis]->idle(job);
   }
 
   double tokens_per_s_per_gpu(const parallel::Layout& layout, double step_s) const {
@@ -253,24 +301,47 @@ class ProjectionEvaluator : public search::Evaluator {
     return tokens_per_s_per_gpu(job.layout, own.step_s_lower_bound(job.layout));
   }
 
+  /// Schedule and split are fixed: what is open is set to what costs least time, and apart from that to what
+  /// costs least memory.
   double relaxed_bound(const search::Point& prefix) {
     applier_.apply(prefix);
-    training::Job job = applier_.normalised(plan_.rules);
-    parallel::Layout least = job.layout;
-    least.recompute = {};
-    least.recompute.granularity = parallel::RecomputeGranularity::kFull;
-    least.recompute.method = parallel::RecomputeMethod::kUniform;
-    least.recompute.layers = 1;
+    const training::Job& job = applier_.normalised(plan_.rules);
     training::Projector& own = projector(job);
-    if (!own.score(least).fits && !own.score(job.layout).fits) return search::kNothingFits;
+    parallel::Layout least = job.layout;
+    relax_overlap(prefix.size(), false, least);
+    const bool recompute_open =
+        prefix.size() <= plan_.recompute_axis && plan_.recompute_axis < plan_.space.axes.size();
+    if (recompute_open) recompute_all(least);
+    const double limit_bytes = job.cluster->memory_limit_bytes();
+    if (own.peak_bytes(least) > limit_bytes) {
+      if (!recompute_open) return search::kNothingFits;
+      least.recompute = {};
+      if (own.peak_bytes(least) > limit_bytes) return search::kNothingFits;
+    }
     parallel::Layout fastest = job.layout;
-    fastest.recompute = {};
-    fastest.overlap = {.gradient_reduce = true,
-                       .parameter_gather = true,
-                       .tensor_parallel = true,
-                       .point_to_point = fastest.vpp > 1,
-                       .moe_dispatch = true};
-    return own.score(fastest).tokens_per_s_per_gpu;
+    relax_overlap(prefix.size(), true, fastest);
+    if (recompute_open) fastest.recompute = {};
+    return tokens_per_s_per_gpu(fastest, own.step_s(fastest));
+  }
+
+  static void recompute_all(parallel::Layout& layout) {
+    layout.recompute = {};
+    layout.recompute.granularity = parallel::RecomputeGranularity::kFull;
+    layout.recompute.method = parallel::RecomputeMethod::kUniform;
+    layout.recompute.layers = 1;
+  }
+
+  /// Sets every overlap whose axis lies beyond `depth`.
+  void relax_overlap(std::size_t depth, bool on, parallel::Layout& layout) const {
+    for (std::size_t axis = depth; axis < plan_.axis_bits.size(); ++axis) {
+      const std::uint32_t bits = plan_.axis_bits[axis];
+      if ((bits & backends::kKnobOverlapGradientReduce) != 0) layout.overlap.gradient_reduce = on;
+      if ((bits & backends::kKnobOverlapParameterGather) != 0) layout.overlap.parameter_gather = on;
+      if ((bits & backends::kKnobOverlapTensorParallel) != 0) layout.overlap.tensor_parallel = on;
+      if ((bits & backends::kKnobOverlapPointToPoint) != 0)
+        layout.overlap.point_to_point = on && layout.vpp > 1;
+      if ((bits & backends::kKnobOverlapMoe) != 0) layout.overlap.moe_dispatch = on;
+    }
   }
 
   const Plan& plan_;
@@ -287,7 +358,7 @@ class ProjectionEvaluators : public search::EvaluatorFactory {
   std::unique_ptr<search::Evaluator> make() const override {
     return std::make_unique<ProjectionEvaluator>(plan_);
   }
-  std::size_t rules() const override { return plan_.rules.rules.size(); }
+  std::size_t rules() const override { return plan_.rules.rules.size() + 1; }
 
  private:
   Plan plan_;

@@ -84,7 +84,8 @@ Json rejected_json(const training::Job& job, const search::Answer& answer) {
   const auto known = backends::rules(job.backend, job.backend_version);
   std::vector<std::pair<std::int64_t, std::string_view>> counted;
   for (std::size_t i = 0; i < answer.violated.size(); ++i) {
-    if (answer.violated[i] > 0) counted.emplace_back(answer.violated[i], known[i].name);
+    if (answer.violated[i] == 0) continue;
+    counted.emplace_back(answer.violated[i], i < known.size() ? known[i].name : "knob-without-effect");
   }
   std::ranges::stable_sort(counted, std::ranges::greater{},
                            &std::pair<std::int64_t, std::string_view>::first);
