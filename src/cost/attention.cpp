@@ -13,6 +13,10 @@
 //   backward  4 by the four products, dropout (2.5) and softmax, which reads two tensors and writes one (3).
 // Fitted on BLOOM, vTrain and SC21 rows, cost.md. A head size that is no multiple of 8 slows both products as
 // in gemm.cpp; it is the largest single effect in the BLOOM sweep (head sizes 108 and 150).
+//
+// A ring of context-parallel ranks works on one block of keys after another, its kernels are smaller and
+// their results are merged: slower by a few per cent a rank (torchtitan rows with context parallelism,
+// cost.md).
 #include <algorithm>
 #include <cmath>
 
@@ -58,7 +62,9 @@ double unfused_s(const AttentionCore& a, double flops, const Machine& machine) {
 double attention_s(const AttentionCore& attention, const Machine& machine) {
   const double flops = attention_flops(attention);
   if (flops <= 0) return 0;
-  return attention.fused ? fused_s(attention, flops, machine) : unfused_s(attention, flops, machine);
+  const double whole_s =
+      attention.fused ? fused_s(attention, flops, machine) : unfused_s(attention, flops, machine);
+  return whole_s * (1 + machine.efficiency.context_attention_loss * (attention.context_ranks - 1));
 }
 
 }  // namespace sextant::cost

@@ -27,6 +27,7 @@ constexpr EfficiencyParameter kParameters[] = {
     {"grouped_weight_gradient_bytes", &E::grouped_weight_gradient_bytes, 0, kNoBound},
     {"attention_forward_fraction", &E::attention_forward_fraction, kLeastFraction, 1},
     {"attention_backward_relative", &E::attention_backward_relative, kLeastFraction, 2},
+    {"context_attention_loss", &E::context_attention_loss, 0, 1},
     {"unfused_attention_relative", &E::unfused_attention_relative, kLeastFraction, 1},
     {"element_wise_fraction", &E::element_wise_fraction, kLeastFraction, 1},
     {"element_wise_passes", &E::element_wise_passes, 0.1, kNoBound},

@@ -32,6 +32,7 @@ struct Efficiency {
   // Attention, fraction of the BF16 peak.
   double attention_forward_fraction = 0.45;
   double attention_backward_relative = 0.85;
+  double context_attention_loss = 0.035;     ///< slower by this for each further context-parallel rank
   double unfused_attention_relative = 0.43;  ///< batched GEMM of unfused attention against a large GEMM
 
   double element_wise_fraction = 0.77;  ///< of the memory bandwidth

@@ -40,6 +40,7 @@ struct AttentionCore {
   double head_dim = 0, value_head_dim = 0;
   bool fused = true;  ///< flash-style; unfused writes the scores
   bool dropout = false;
+  double context_ranks = 1;  ///< ranks a ring hands keys round: each step works on a smaller block
   bool backward = false;
 };
 

@@ -91,8 +91,10 @@ void write_core_attention(Writer& w, const model::Attention& a, const CoreShape&
   core.value_head_dim = c.value_head_dim;
   core.fused = fused;
   core.dropout = dropout;
+  core.context_ranks = s.cp;
   if (s.cp > 1 && w.layout().context_all_to_all && !c.shared_latent) {
     core.heads /= s.cp;
+    core.context_ranks = 1;
     core.kv_heads = std::max(1.0, core.kv_heads / s.cp);
     core.query_tokens = s.sequence;
     core.pairs_per_head = pairs;
