@@ -149,6 +149,11 @@ constexpr std::pair<std::string_view, std::string_view> kUsualVariables[] = {
     {"seq_length", "PRIMUS_SEQ_LENGTH"},
 };
 
+bool has_usual_variable(std::string_view key) {
+  return std::ranges::find(kUsualVariables, key, &std::pair<std::string_view, std::string_view>::first) !=
+         std::end(kUsualVariables);
+}
+
 std::string usual_value(const training::Job& job, std::string_view key, const config::Node& keys) {
   if (key == "num_virtual_stages_per_pipeline_rank") return std::to_string(job.layout.vpp);
   if (key == "expert_tensor_parallel_size") return std::to_string(job.layout.etp);
@@ -156,8 +161,9 @@ std::string usual_value(const training::Job& job, std::string_view key, const co
   return node == nullptr ? "" : value_text(*node);
 }
 
+/// `original`: the overrides as they stood, nullptr for a new file; `overlay`: as they are written.
 std::string exports_text(const Workload& workload, const training::Job& job, const config::Node& keys,
-                         const config::Node* original_overrides) {
+                         const config::Node* original, const config::Node& overlay) {
   std::string text = fmt::format(
       "#!/usr/bin/env bash\n"
       "# Environment of {} on {} GPUs, written by Sextant. Source it, then start Primus:\n"
@@ -175,11 +181,10 @@ std::string exports_text(const Workload& workload, const training::Job& job, con
   std::string own;
   std::string in_file_only;
   for (const auto& [key, node] : keys.entries) {
-    const std::string variable =
-        original_overrides == nullptr ? "" : sole_variable(original_overrides->find(key));
+    const std::string variable = original == nullptr ? "" : sole_variable(original->find(key));
     if (!variable.empty() && done.insert(variable).second) {
       own += fmt::format("export {}={}\n", variable, value_text(node));
-    } else if (variable.empty() && !node.is_null()) {
+    } else if (variable.empty() && overlay.find(key) != nullptr && !has_usual_variable(key)) {
       in_file_only += fmt::format("#   {}: {}\n", key, value_text(node));
     }
   }
@@ -193,7 +198,7 @@ std::string exports_text(const Workload& workload, const training::Job& job, con
     text += fmt::format("# Primus's usual names, which {} does not read:\n{}",
                         workload.path.empty() ? "this workload" : workload.path, usual);
   }
-  return text + "# Said in overlay.yaml only:\n" + in_file_only;
+  return text + "# Said in overlay.yaml only, there is no variable for it:\n" + in_file_only;
 }
 
 }  // namespace
@@ -220,7 +225,7 @@ void add_primus_files(const Workload& workload, const training::Job& job, int ge
           "# {} on {} GPUs, written by Sextant: a complete Primus workload (start it with EXP=this file).\n",
           job.name, job.layout.world) +
       config::to_yaml(experiment);
-  files["exports.sh"] = exports_text(workload, job, keys, is_primus ? &original : nullptr);
+  files["exports.sh"] = exports_text(workload, job, keys, is_primus ? &original : nullptr, target);
 }
 
 }  // namespace sextant::backends

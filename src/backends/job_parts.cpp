@@ -5,8 +5,24 @@
 
 #include "backends/backend.h"
 #include "backends/megatron_keys.h"
+#include "backends/rules.h"
 
 namespace sextant::backends {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kSameAsKeys[] = {
+    {"tp", "tensor_model_parallel_size"},
+    {"pp", "pipeline_model_parallel_size"},
+    {"cp", "context_parallel_size"},
+    {"ep", "expert_model_parallel_size"},
+    {"etp", "expert_tensor_parallel_size"},
+    {"vpp", "num_virtual_stages_per_pipeline_rank"},
+    {"mbs", "micro_batch_size"},
+    {"gbs", "global_batch_size"},
+    {"seq", "seq_length"},
+};
+
+}  // namespace
 
 void set_backend(training::Job& job, const std::string& asked, const config::Node* in_file,
                  const std::string& usual) {
@@ -34,13 +50,24 @@ bool is_cluster_key(const std::string& key) {
 Settings split_settings(const std::vector<std::pair<std::string, config::Node>>& settings) {
   const std::vector<std::string> names = short_names();
   Settings split;
-  for (const auto& setting : settings) {
-    if (is_cluster_key(setting.first)) continue;
-    const bool is_knob = std::ranges::find(names, setting.first) != names.end();
-    const bool is_key = find_megatron_key(setting.first) != nullptr;
-    (is_knob && !is_key ? split.knobs : split.keys).push_back(setting);
+  for (const auto& [name, value] : settings) {
+    if (is_cluster_key(name)) continue;
+    const auto* same =
+        std::ranges::find(kSameAsKeys, name, &std::pair<std::string_view, std::string_view>::first);
+    if (same != std::end(kSameAsKeys)) {
+      split.keys.emplace_back(same->second, value);
+    } else if (std::ranges::find(names, name) != names.end() && find_megatron_key(name) == nullptr) {
+      split.knobs.emplace_back(name, value);
+    } else {
+      split.keys.emplace_back(name, value);
+    }
   }
   return split;
+}
+
+void apply_knobs(training::Job& job, const Settings& settings) {
+  for (const auto& [name, value] : settings.knobs) set_knob(job.layout, name, value);
+  if (!settings.knobs.empty()) adapt_software(job);
 }
 
 }  // namespace sextant::backends

@@ -27,4 +27,7 @@ struct Settings {
 };
 Settings split_settings(const std::vector<std::pair<std::string, config::Node>>& settings);
 
+/// Sets the knobs of `settings`, and the switches that a choice made by name brings along (`adapt_software`).
+void apply_knobs(training::Job& job, const Settings& settings);
+
 }  // namespace sextant::backends

@@ -90,14 +90,13 @@ int chunks_from_keys(const ResolvedKeys& keys, const model::Model& model, const 
   const int asked = keys.positive("num_virtual_stages_per_pipeline_rank", 1, kLargestDegree);
   if (!layout.split.layout.empty()) {
     const int stages = stages_of_layout(keys, layout.split.layout);
-    const int chunks = stages % layout.pp == 0 ? std::max(1, stages / layout.pp) : asked;
     if (keys.is_set("num_virtual_stages_per_pipeline_rank")) {
-      warnings.push_back(
-          fmt::format("pipeline_model_parallel_layout and num_virtual_stages_per_pipeline_rank are both "
-                      "set, which Megatron-LM refuses: the layout counts ({} chunks a rank)",
-                      chunks));
+      warnings.emplace_back(
+          "pipeline_model_parallel_layout and num_virtual_stages_per_pipeline_rank are both set, "
+          "which Megatron-LM refuses; exports write the layout");
+      return asked;
     }
-    return chunks;
+    return stages % layout.pp == 0 ? std::max(1, stages / layout.pp) : 1;
   }
   if (keys.is_set("num_virtual_stages_per_pipeline_rank")) return asked;
   if (keys.is_set("num_layers_per_virtual_pipeline_stage")) return chunks_from_layers(keys, model, layout);

@@ -9,6 +9,9 @@
 #include <map>
 #include <vector>
 
+#include "backends/knobs.h"
+#include "backends/rules.h"
+#include "backends/software_fields.h"
 #include "backends/workload.h"
 #include "backends/workload_test_tools.h"
 #include "config/document.h"
@@ -95,6 +98,57 @@ TEST_F(PrimusFiles, AllReadOrAreRefusedWithAReason) {
   }
   for (const auto& [outcome, count] : outcomes) std::cout << "  " << count << " " << outcome << "\n";
   EXPECT_GE(outcomes["read"], 200);
+}
+
+/// Writes the overlay of `job`, reads it back, and expects the same layout and switches.
+void expect_overlay_round_trip(const Workload& workload, const training::Job& job, const std::string& root,
+                               const TestFolder& folder) {
+  std::vector<std::string> notes;
+  const auto files = export_files(workload, job, notes);
+  ReadOptions options;
+  options.cluster = test_cluster();
+  options.primus_root = root;
+  options.use_environment = false;
+  for (const char* name : {"overlay.yaml", "sextant.yaml"}) {
+    const training::Job read = read_workload(folder.write(name, files.at(name)), options).job;
+    for (const std::string& knob : short_names()) {
+      EXPECT_EQ(knob_value(read.layout, knob), knob_value(job.layout, knob)) << name << " " << knob;
+    }
+    EXPECT_EQ(read.layout, job.layout) << name;
+    EXPECT_EQ(config::to_yaml(software_document(read.software, job.software)), "{}\n") << name;
+    EXPECT_EQ(model::count_parameters(*read.model).total(), model::count_parameters(*job.model).total())
+        << name;
+  }
+}
+
+TEST_F(PrimusFiles, OverlaysOfAllReadBackUnchangedNormalisedAndReshaped) {
+  const TestFolder folder;
+  for (const std::string& file : files()) {
+    ReadOptions options;
+    options.cluster = test_cluster();
+    options.use_environment = false;
+    Workload workload;
+    try {
+      workload = read_workload(file, options);
+    } catch (const base::UserError&) {
+      continue;
+    }
+    SCOPED_TRACE(file);
+    expect_overlay_round_trip(workload, workload.job, root_, folder);
+    training::Job reshaped = workload.job;
+    normalise(reshaped);
+    expect_overlay_round_trip(workload, reshaped, root_, folder);
+    reshaped.layout.pp = 2;
+    reshaped.layout.vpp = 2;
+    reshaped.layout.split = {};
+    reshaped.layout.schedule = pipeline::Algorithm::kVHalf;
+    reshaped.layout.recompute = {};
+    reshaped.layout.precision = cluster::Precision::kBf16;
+    reshaped.layout.fp8_recipe = cluster::Fp8Recipe::kNone;
+    reshaped.layout.sharding = parallel::Sharding::kDistributedOptimizer;
+    expect_overlay_round_trip(workload, reshaped, root_, folder);
+    if (HasFailure()) return;
+  }
 }
 
 TEST_F(PrimusFiles, Mixtral8x22BHasItsPublishedSizeAndLayout) {

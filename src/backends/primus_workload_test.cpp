@@ -44,6 +44,26 @@ TEST(PrimusWorkload, SettingsWinOverTheFile) {
   EXPECT_EQ(workload.job.layout.micro_batch, 3);
 }
 
+TEST(PrimusWorkload, ShortNamesBringAlongWhatTheFrameworkDerives) {
+  const PrimusFolder folder;
+  const auto read = [&](const std::string& overrides, const std::vector<std::string>& settings) {
+    ReadOptions options = folder.options();
+    for (const std::string& setting : settings) options.settings.push_back(config::parse_assignment(setting));
+    return read_workload(folder.write(overrides), options).job;
+  };
+  EXPECT_EQ(read("num_experts: 8\n", {"tp=2"}).layout.etp, 2)
+      << "an unset expert tensor parallel size follows";
+  EXPECT_EQ(read("", {"pp=4", "vpp=2"}).layout.schedule, Algorithm::kInterleaved);
+  const std::string eight_stages =
+      "pipeline_model_parallel_size: 4\npipeline_model_parallel_layout: "
+      "\"Et*4|(t*4|)*6t*4,L\"\n";
+  EXPECT_EQ(read(eight_stages, {"pp=8"}).layout.vpp, 1) << "8 stages on 8 ranks";
+  EXPECT_TRUE(read("num_experts: 8\n", {"dispatch=deepep"}).software.router_fp32)
+      << "DeepEP by name sets what it needs";
+  EXPECT_FALSE(read("num_experts: 8\nuse_turbo_deepep: true\n", {}).software.router_fp32)
+      << "a file is taken as it is";
+}
+
 TEST(PrimusWorkload, UnknownSettingsNameTheNearestKeys) {
   const PrimusFolder folder;
   ReadOptions options = folder.options();

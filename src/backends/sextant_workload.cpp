@@ -15,6 +15,7 @@
 #include "backends/megatron_keys.h"
 #include "backends/megatron_layout.h"
 #include "backends/megatron_model.h"
+#include "backends/rules.h"
 #include "backends/sextant_model.h"
 #include "backends/software_fields.h"
 #include "base/text.h"
@@ -196,6 +197,8 @@ Workload read_sextant_workload(const config::Node& document, const std::string& 
   }
   for (const auto& [key, value] : options.settings) apply_setting(builder, key, value);
   builder.complete();
+  const auto is_knob = [](const auto& setting) { return is_short_name(setting.first); };
+  if (std::ranges::any_of(options.settings, is_knob)) adapt_software(job);
   for (const auto& [key, value] : options.settings) {
     if (!is_own_setting(key) && !is_cluster_key(key)) set_backend_key(job, key, value);
   }

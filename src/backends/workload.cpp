@@ -36,7 +36,7 @@ void build_job(Workload& workload, const ResolvedKeys& keys, const std::string& 
   job.software = software_from_keys(keys, job.layout, conventions);
   job.software.framework = job.backend;
   job.software.version = job.backend_version;
-  for (const auto& [name, value] : settings.knobs) set_knob(job.layout, name, value);
+  apply_knobs(job, settings);
 }
 
 /// Fine-tuning on documents shorter than the sequence is projected as if they filled it.
