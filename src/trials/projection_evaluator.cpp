@@ -296,9 +296,11 @@ class ProjectionEvaluator : public search::Evaluator {
     applier_.apply(prefix);
     const training::Job& job = applier_.normalised(plan_.rules);
     training::Projector& own = projector(job);
-    if (own.peak_bytes_lower_bound(job.layout) > job.cluster->memory_limit_bytes())
-      return search::kNothingFits;
-    return tokens_per_s_per_gpu(job.layout, own.step_s_lower_bound(job.layout));
+    parallel::Layout layout = job.layout;
+    relax_overlap(prefix.size(), false, layout);
+    if (own.peak_bytes_lower_bound(layout) > job.cluster->memory_limit_bytes()) return search::kNothingFits;
+    relax_overlap(prefix.size(), true, layout);
+    return tokens_per_s_per_gpu(layout, own.step_s_lower_bound(layout));
   }
 
   /// Schedule and split are fixed: what is open is set to what costs least time, and apart from that to what
