@@ -119,9 +119,9 @@ TEST(SourceProfiles, LaterCasesWin) {
   row.extra = "ZeRO-3, Liger kernels (fused linear CE)";
   RowSettings settings(row);
   EXPECT_EQ(settings.text("framework", ""), "deepspeed-zero3");
-  EXPECT_EQ(settings.text("loss", ""), "fused");
+  EXPECT_EQ(settings.text("loss", ""), "chunked");
   row.extra = "ZeRO-3, no Liger: full logits";
-  EXPECT_EQ(RowSettings(row).text("loss", ""), "plain");
+  EXPECT_EQ(RowSettings(row).text("loss", ""), "native-fused");
 }
 
 TEST(SourceProfiles, UnknownPublishersHaveNone) {

@@ -31,6 +31,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
+void add_calibrate(CLI::App& app, Action& action);
 
 /// Adds --workload, --model, --cluster, --primus-root, --backend and --set.
 void add_input_flags(CLI::App& command, tuner::InputFlags& flags);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
@@ -153,15 +154,20 @@ std::string tuning_text(const Json& document, const Style& style) {
 }
 
 std::string validation_text(const Json& document, const Style& style) {
-  Table table({"slice", "rows", "MAPE %", "median %", "p90 %", "bias %", "coverage %"},
+  Table table({"slice", "rows", "MAPE %", "median %", "p90 %", "bias %", "coverage %", "tau", "regret %"},
               std::vector<Align>{Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-                                 Align::kRight, Align::kRight});
+                                 Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   for (const Json& row : document.at("summary")) {
+    const Json& tau = row.at("tau");
     table.add({row.at("slice").get<std::string>(), count(row.at("rows")), percent(row.at("mape")),
                percent(row.at("median_ape")), percent(row.at("p90_ape")), percent(row.at("bias")),
-               percent(row.at("coverage"))});
+               percent(row.at("coverage")), tau.is_null() ? "-" : fmt::format("{:.2f}", tau.get<double>()),
+               percent(row.at("regret"))});
   }
-  std::string text = bold("Time", style) + "\n" + table.text(style);
+  std::string text;
+  if (!document.at("rows").empty()) {
+    text += bold("Time", style) + dim(", error = projected/measured - 1", style) + "\n" + table.text(style);
+  }
   const Json& memory = document.at("memory");
   if (!memory.at("rows").empty()) {
     text += "\n" + bold("Memory", style) + "\n";
@@ -169,8 +175,30 @@ std::string validation_text(const Json& document, const Style& style) {
                         memory.at("rows").size(), percent(memory.at("mape")), count(memory.at("missed_oom")),
                         count(memory.at("false_oom")));
   }
-  text += fmt::format("\n  {} rows skipped\n", document.at("skipped").size());
+  std::map<std::string, int> reasons;
+  for (const Json& row : document.at("skipped")) ++reasons[row.at("reason").get<std::string>()];
+  if (!reasons.empty()) text += "\n" + bold("Skipped", style) + "\n";
+  for (const auto& [reason, rows] : reasons) {
+    text += fmt::format("  {:>4}  {}\n", rows, wrapped(reason, style.width - 8, 8));
+  }
   return text;
+}
+
+std::string calibration_text(const Json& document, const Style& style) {
+  Table table({"block", "parameter", "prior", "fitted", "\u00b1 %"},
+              std::vector<Align>{Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  for (const Json& row : document.at("parameters")) {
+    table.add({row.at("block").get<std::string>(), row.at("name").get<std::string>(),
+               fmt::format("{:.4g}", row.at("prior").get<double>()),
+               fmt::format("{:.4g}", row.at("value").get<double>()), percent(row.at("deviation"))});
+  }
+  return table.text(style) +
+         fmt::format(
+             "\n  {} rows, mean |ln(projected/measured)|: {} % at the priors, {} % fitted, {} % "
+             "for groups left out\n  written to {}\n",
+             count(document.at("rows")), percent(document.at("mean_abs_log_before")),
+             percent(document.at("mean_abs_log_after")), percent(document.at("mean_abs_log_crossed")),
+             document.at("out").get<std::string>());
 }
 
 }  // namespace sextant::report

@@ -1,4 +1,4 @@
-// The documents of `sextant tune` and `sextant validate` as text for people.
+// The documents of `sextant tune`, `sextant validate` and `sextant calibrate` as text for people.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,5 +10,6 @@ namespace sextant::report {
 
 std::string tuning_text(const nlohmann::ordered_json& document, const Style& style);
 std::string validation_text(const nlohmann::ordered_json& document, const Style& style);
+std::string calibration_text(const nlohmann::ordered_json& document, const Style& style);
 
 }  // namespace sextant::report

@@ -1,0 +1,23 @@
+// `sextant calibrate`: the efficiency parameters fitted to measured runs.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tuner/json.h"
+
+namespace sextant::tuner {
+
+struct CalibrateFlags {
+  std::vector<std::string> tables;  ///< --table CSV, repeatable
+  std::string out;                  ///< --out FILE: where the new efficiency.yaml goes
+  int folds = 5;                    ///< of the cross-validation behind the intervals; 0: keep the intervals
+};
+
+/// Fits what data/calibration/priors.yaml allows and writes the calibration file in use with the new values
+/// to `out`. JSON: {rows, mean_abs_log_before, mean_abs_log_after, mean_abs_log_crossed, parameters:[{block,
+/// name, prior, value, deviation}], out}. Throws base::UserError for tables that cannot be read.
+Json calibrate(const CalibrateFlags& flags, const std::function<void(const std::string& line)>& progress);
+
+}  // namespace sextant::tuner
