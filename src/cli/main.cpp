@@ -23,6 +23,8 @@ int run(int argc, char** argv) {
   add_compare(app, action);
   add_inspect(app, action);
   add_list(app, action);
+  add_validate(app, action);
+  add_calibrate(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
