@@ -58,10 +58,19 @@ struct Idle {
   std::string_view axis;
   std::uint32_t reads;
   bool (*idle)(const training::Job& job);
+  bool any_value = false;  ///< the first value may be needless too
 };
 
-bool even_share(const training::Job& job, int layers) {
-  return job.layout.pp == 1 || std::int64_t{layers} * job.layout.pp == job.model->layers();
+/// First and last counts that deal as fewer of them would: one that equals the share it would get anyway.
+bool needless_split(const training::Job& job) {
+  const std::int64_t layers = job.model->layers();
+  const std::int64_t pp = job.layout.pp;
+  const std::int64_t first = job.layout.split.first_layers;
+  const std::int64_t last = job.layout.split.last_layers;
+  if (first == 0 && last == 0) return false;
+  if (pp == 1) return true;
+  if (first == 0 || last == 0) return (first + last) * pp == layers;
+  return first * (pp - 1) == layers - last || last * (pp - 1) == layers - first;
 }
 bool one_replica(const training::Job& job) { return job.layout.tp * job.layout.pp == job.layout.world; }
 
@@ -73,10 +82,7 @@ constexpr std::array kIdle{
     Idle{"overlap_param_gather", backends::kKnobTp | backends::kKnobPp, one_replica},
     Idle{"dispatch", backends::kKnobEp | backends::kKnobEtp,
          [](const training::Job& job) { return job.layout.ep * job.layout.etp == 1; }},
-    Idle{"first_layers", backends::kKnobPp,
-         [](const training::Job& job) { return even_share(job, job.layout.split.first_layers); }},
-    Idle{"last_layers", backends::kKnobPp,
-         [](const training::Job& job) { return even_share(job, job.layout.split.last_layers); }},
+    Idle{"last_layers", backends::kKnobPp | backends::kKnobSplit, needless_split, true},
 };
 
 const Idle* idle_of(std::string_view axis) {
@@ -266,7 +272,8 @@ class ProjectionEvaluator : public search::Evaluator {
   }
 
   bool idles(const training::Job& job, const search::Point& point, std::size_t axis) const {
-    return plan_.idle[axis] != nullptr && point[axis] != 0 && plan_.idle[axis]->idle(job);
+    const Idle* idle = plan_.idle[axis];
+    return idle != nullptr && (point[axis] != 0 || idle->any_value) && idle->idle(job);
   }
 
   double tokens_per_s_per_gpu(const parallel::Layout& layout, double step_s) const {
