@@ -4,16 +4,39 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/command.h"
 
 namespace sextant::cli {
 namespace {
+
+/// A fault in the arguments, with the names nearest to a word that nothing expects.
+std::string argument_fault(const CLI::App* app, const CLI::Error& error) {
+  const std::vector<const CLI::App*> commands = app->get_subcommands({});
+  std::vector<std::string> names;
+  const CLI::App* chosen = nullptr;
+  for (const CLI::App* command : commands) {
+    names.push_back(command->get_name());
+    if (command->parsed()) chosen = command;
+  }
+  if (chosen != nullptr) {
+    names.clear();
+    for (const CLI::Option* option : chosen->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  const std::vector<std::string> unexpected = app->remaining(true);
+  const std::string hint = unexpected.empty() ? "" : base::did_you_mean(unexpected.front(), names);
+  return fmt::format("error: {}{}\nRun `sextant{}{} --help` for the arguments.\n", error.what(), hint,
+                     chosen == nullptr ? "" : " ", chosen == nullptr ? "" : chosen->get_name());
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Finds the fastest way to train a large language model on a GPU cluster, and shows why.",
                "sextant");
   app.set_version_flag("--version", SEXTANT_VERSION);
   app.require_subcommand(1);
+  app.failure_message(argument_fault);
   app.footer(
       "Example: sextant tune --workload data/examples/mixtral_8x22b_mi355x.yaml --cluster mi355x:4x8\n"
       "Each command has its own --help with an example.");

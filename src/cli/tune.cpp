@@ -91,10 +91,13 @@ void add_tune(CLI::App& app, Action& action) {
   command->add_option("--planner", tune.planner, "auto or exhaustive")->capture_default_str();
   command->add_option("--evaluator", tune.evaluator, "projection")->capture_default_str();
   command->add_option("--objective", tune.objective, "what to maximise")->capture_default_str();
-  command->add_option("--top", tune.top, "how many of the best layouts to show")->capture_default_str();
+  command->add_option("--top", tune.top, "how many of the best layouts to show")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
   command->add_option("--memory-margin", tune.memory_margin,
                       "share of memory to leave free (default: the cluster's)");
-  command->add_option("--threads", tune.threads, "threads (default: all processors)");
+  command->add_option("--threads", tune.threads, "threads (default: all processors)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("--seed", tune.seed, "random seed; the exhaustive planner uses none");
   command->add_option("--out", tune.out, "folder for result.json, the inputs and launchable files");
   add_json_flag(*command, flags->json);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
@@ -9,13 +10,19 @@
 namespace sextant::report {
 namespace {
 
+/// Below this, two times differ only by the order in which their parts were added up.
+constexpr double kNoDifference_s = 1e-9;
+
 std::string cell(const Json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_number_integer()) return base::format_count(value.get<std::int64_t>());
   if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
-  return value.dump();
+  if (!value.is_array()) return value.dump();
+  std::string list;
+  for (const Json& item : value) list += (list.empty() ? "" : ", ") + cell(item);
+  return list.empty() ? "-" : list;
 }
 
 /// A number whose key says its unit, readable.
@@ -24,6 +31,7 @@ std::string with_unit(const std::string& key, const Json& value) {
   const double number = value.get<double>();
   if (key.ends_with("bytes_per_s")) return fmt::format("{:.1f} GB/s", number / base::kGB);
   if (key.ends_with("_bytes")) return base::format_bytes(number);
+  if (key.contains("_per_s")) return fmt::format("{:.0f}", number);
   if (key.ends_with("_flops")) return fmt::format("{:.0f} TFLOP/s", number / base::kTera);
   if (key.ends_with("_s")) return base::format_seconds(number);
   if (key == "parameters" || key == "active") return base::format_count(value.get<std::int64_t>());
@@ -37,7 +45,9 @@ std::string recompute_text(const Json& recompute) {
   if (granularity == "none") return "no recompute";
   std::string text = "recompute " + granularity;
   if (granularity == "full") {
-    text += fmt::format(" {} {}", cell(recompute.at("method")), recompute.at("layers").get<int>());
+    if (const Json& method = recompute.at("method"); !method.is_null())
+      text += " " + method.get<std::string>();
+    text += fmt::format(" {}", recompute.at("layers").get<int>());
   }
   if (granularity == "selective" && !recompute.at("modules").empty()) {
     std::string modules;
@@ -51,6 +61,17 @@ void add_notes(std::string& text, const Json& notes, const char* title, const St
   if (notes.empty()) return;
   text += "\n" + bold(title, style) + "\n";
   for (const Json& note : notes) text += "  - " + wrapped(note.get<std::string>(), style.width - 4, 4) + "\n";
+}
+
+/// Notes without those that a violation says already: what a framework normalises is in both.
+Json notes_beside(const Json& notes, const Json& violations) {
+  Json rest = Json::array();
+  for (const Json& note : notes) {
+    const bool said = std::ranges::any_of(
+        violations, [&](const Json& violation) { return violation.at("message") == note; });
+    if (!said) rest.push_back(note);
+  }
+  return rest;
 }
 
 std::string violations_text(const Json& violations, const Style& style) {
@@ -78,10 +99,11 @@ std::string throughput_text(const Json& throughput, const Style& style) {
   return text + "\n";
 }
 
+/// What fits on a line; lists and nested objects have sections of their own.
 Table key_values(const Json& object) {
   Table table({"", ""});
   for (const auto& [key, value] : object.items()) {
-    if (value.is_object() || (value.is_array() && !value.empty() && value[0].is_object())) continue;
+    if (value.is_object() || value.is_array()) continue;
     table.add({key, with_unit(key, value)});
   }
   return table;
@@ -164,7 +186,7 @@ std::string projection_text(const Json& document, const Style& style) {
         "\n" + bold("Time of a step, critical stage", style) + "\n" + time_text(document.at("time"), style);
     text += "\n" + bold("Memory", style) + "\n" + memory_text(document.at("memory"), style);
   }
-  add_notes(text, document.at("notes"), "Notes", style);
+  add_notes(text, notes_beside(document.at("notes"), document.at("violations")), "Notes", style);
   return text;
 }
 
@@ -185,6 +207,12 @@ std::string inspection_text(const Json& document, const Style& style) {
     if (std::string_view(section) == "workload") {
       text += "  " + layout_line(document.at(section).at("layout")) + "\n";
     }
+    if (std::string_view(section) == "cluster") {
+      for (const auto& [precision, flops] : document.at(section).at("peak_flops").items()) {
+        text += fmt::format("  {:<6} {}\n", precision, with_unit("peak_flops", flops));
+      }
+      add_notes(text, document.at(section).at("sources"), "Sources", style);
+    }
   }
   add_notes(text, document.at("warnings"), "Warnings", style);
   return text;
@@ -203,9 +231,10 @@ std::string comparison_text(const Json& document, const Style& style) {
     text += "\n" + bold("Operations on the critical stage", style) + "\n";
     Table table({"operation", "A", "B", "B-A"}, {Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
     for (const Json& row : document.at("operations")) {
+      const double difference = row.at("difference");
       table.add({row.at("term").get<std::string>(), base::format_seconds(row.at("a").get<double>()),
                  base::format_seconds(row.at("b").get<double>()),
-                 base::format_seconds(row.at("difference").get<double>())});
+                 base::format_seconds(std::abs(difference) < kNoDifference_s ? 0.0 : difference)});
     }
     text += table.text(style) + "\n" + bold("Memory", style) + "\n" + rows_text(document.at("memory"), style);
   }

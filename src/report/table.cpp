@@ -86,7 +86,8 @@ std::string Table::text(const Style& style) const {
     while (!line.empty() && line.back() == ' ') line.pop_back();
     text += line + "\n";
   };
-  add_line(header_, true);
+  const bool titled = std::ranges::any_of(header_, [](const std::string& title) { return !title.empty(); });
+  if (titled) add_line(header_, true);
   for (const auto& row : rows_) add_line(row, false);
   return text;
 }

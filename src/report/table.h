@@ -27,7 +27,8 @@ std::size_t display_width(const std::string& text);
 
 enum class Align { kLeft, kRight };
 
-/// A table grows row by row and is printed with every column as wide as its widest cell.
+/// A table grows row by row and is printed with every column as wide as its widest cell. Without any title
+/// the header line is left out.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::vector<Align> align = {});

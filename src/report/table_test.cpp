@@ -15,6 +15,12 @@ TEST(Table, AlignsColumnsByWhatATerminalShows) {
             "  weights  12.5\n");
 }
 
+TEST(Table, WithoutTitlesStartsWithItsFirstRow) {
+  Table table({"", ""});
+  table.add({"layers", "32"});
+  EXPECT_EQ(table.text({}), "  layers  32\n");
+}
+
 TEST(Table, ColourDoesNotShiftColumns) {
   const Style colour{.colour = true};
   EXPECT_EQ(display_width(red("12.5", colour)), 4U);

@@ -72,6 +72,10 @@ std::string rejected_text(const Json& document, const Style& style) {
   const Json& rejected = document.at("rejected");
   Table table({"points", "rejected by"}, {Align::kRight});
   for (const auto& [rule, points] : rejected.at("rules").items()) table.add({count(points), rule});
+  if (document.at("space").at("pruned_by_bound").get<double>() > 0) {
+    return bold("Rejected", style) + "\n" +
+           "  bounds left out whole parts of the space, so points are not counted rule by rule\n";
+  }
   table.add({count(rejected.at("memory")), "memory: legal, but does not fit"});
   return bold("Rejected", style) + dim("   (a point may break several rules)", style) + "\n" +
          table.text(style);

@@ -54,6 +54,10 @@ Json stage_layers_json(const training::Job& job) {
 
 }  // namespace
 
+Json backend_json(const training::Job& job) {
+  return job.backend_version.empty() ? job.backend : job.backend + "@" + job.backend_version;
+}
+
 Json layout_json(const training::Job& job) {
   const parallel::Layout& layout = job.layout;
   Json json;

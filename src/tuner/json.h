@@ -15,6 +15,8 @@ namespace sextant::tuner {
 
 using Json = nlohmann::ordered_json;
 
+/// "megatron-core@0.15", or the name alone when no version was named.
+Json backend_json(const training::Job& job);
 Json layout_json(const training::Job& job);
 Json memory_json(const training::Memory& memory);
 Json time_json(const training::Time& time);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "backends/backend.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/document.h"
@@ -19,10 +20,6 @@ constexpr std::string_view kLaunchRule = "schedule-launchable";
 
 bool is_legal(std::span<const backends::Violation> violations) {
   return std::ranges::none_of(violations, [](const auto& v) { return v.grade == backends::Grade::kIllegal; });
-}
-
-Json backend_json(const training::Job& job) {
-  return job.backend_version.empty() ? Json(job.backend) : Json(job.backend + "@" + job.backend_version);
 }
 
 Json project_job(training::Job job, bool hypothetical) {
@@ -147,7 +144,18 @@ Json compare_operations(const Json& a, const Json& b) {
   return rows;
 }
 
-Json list_schedules(const std::string& backend) {
+/// NAME[@VERSION] of --backend, checked; empty stays empty.
+std::pair<std::string, std::string> backend_and_version(const std::string& flag) {
+  if (flag.empty()) return {};
+  const std::size_t at = std::min(flag.find('@'), flag.size());
+  const std::string name = flag.substr(0, at);
+  const std::string version = flag.substr(std::min(at + 1, flag.size()));
+  const backends::BackendVersion known = backends::resolve_backend(name, version);
+  return {std::string(backends::name(known.backend)), version};
+}
+
+Json list_schedules(const std::string& backend_flag) {
+  const std::string backend = backend_and_version(backend_flag).first;
   Json rows = Json::array();
   for (int i = 0; i <= static_cast<int>(pipeline::Algorithm::kDualPipeV); ++i) {
     const auto algorithm = static_cast<pipeline::Algorithm>(i);
@@ -168,9 +176,10 @@ Json list_schedules(const std::string& backend) {
   return rows;
 }
 
-Json list_rules(const std::string& backend) {
+Json list_rules(const std::string& backend_flag) {
+  const auto [backend, version] = backend_and_version(backend_flag.empty() ? "megatron-core" : backend_flag);
   Json rows = Json::array();
-  for (const backends::Rule& rule : backends::rules(backend.empty() ? "megatron-core" : backend, "")) {
+  for (const backends::Rule& rule : backends::rules(backend, version)) {
     rows.push_back({{"name", rule.name},
                     {"grade", backends::name(rule.grade)},
                     {"summary", rule.summary},

@@ -35,16 +35,17 @@ void require_supported(const TuneFlags& flags) {
   require_word("--objective", flags.objective, {"tokens_per_s_per_gpu"},
                "this objective does not exist; tokens_per_s_per_gpu does");
   if (flags.top == 0) throw base::UserError({"--top 0"}, {}, "nothing would be shown; give 1 or more");
-  if (flags.memory_margin >= 1.0) {
-    throw base::UserError({fmt::format("--memory-margin {}", flags.memory_margin)}, {},
-                          "leaves no memory; give a share below 1, such as 0.10");
+  if (const auto margin = flags.memory_margin; margin && !(*margin >= 0.0 && *margin < 1.0)) {
+    throw base::UserError(
+        {fmt::format("--memory-margin {}", *margin)}, {},
+        "is no share of memory to leave free; give 0 or more and less than 1, such as 0.10");
   }
 }
 
-training::Job with_margin(training::Job job, double margin) {
-  if (margin < 0) return job;
+training::Job with_margin(training::Job job, std::optional<double> margin) {
+  if (!margin) return job;
   auto cluster = std::make_shared<cluster::Cluster>(*job.cluster);
-  cluster->memory_safety_margin = margin;
+  cluster->memory_safety_margin = *margin;
   job.cluster = cluster;
   return job;
 }
@@ -70,13 +71,20 @@ Json baseline_json(const training::Job& base, bool hypothetical) {
   return json;
 }
 
+/// Points are counted in doubles; written as integers as far as doubles hold them exactly.
+Json count_json(double count) { return count < 9e15 ? Json(static_cast<std::int64_t>(count)) : Json(count); }
+
 Json space_json(const search::Space& space, const search::Answer& answer) {
   Json axes;
   for (const search::Axis& axis : space.axes) axes[axis.name] = axis.values;
-  return {
-      {"name", space.name},    {"axes", std::move(axes)},       {"points", answer.points},
-      {"legal", answer.legal}, {"evaluated", answer.evaluated}, {"pruned_by_bound", answer.pruned_by_bound},
-      {"fit", answer.fit},     {"certified", answer.certified}};
+  return {{"name", space.name},
+          {"axes", std::move(axes)},
+          {"points", count_json(answer.points)},
+          {"legal", count_json(answer.legal)},
+          {"evaluated", count_json(answer.evaluated)},
+          {"pruned_by_bound", count_json(answer.pruned_by_bound)},
+          {"fit", count_json(answer.fit)},
+          {"certified", answer.certified}};
 }
 
 Json rejected_json(const training::Job& job, const search::Answer& answer) {
@@ -90,7 +98,7 @@ Json rejected_json(const training::Job& job, const search::Answer& answer) {
   std::ranges::stable_sort(counted, std::ranges::greater{},
                            &std::pair<std::int64_t, std::string_view>::first);
   for (const auto& [count, name] : counted) rules[std::string(name)] = count;
-  return {{"rules", std::move(rules)}, {"memory", answer.evaluated - answer.fit}};
+  return {{"rules", std::move(rules)}, {"memory", count_json(answer.evaluated - answer.fit)}};
 }
 
 /// ±1 step of each axis around `point`: a peak or a basin?
@@ -162,13 +170,13 @@ void write_exports(const std::string& folder, const backends::Workload& workload
   }
 }
 
-void write_run(const TuneFlags& flags, const backends::Workload& workload, Json& document) {
+/// Written before the search, so that a folder that cannot be written is found first.
+void write_inputs(const std::string& folder, const backends::Workload& workload) {
   if (!workload.text.empty()) {
     const std::string name = base::split(workload.path, '/').back();
-    base::write_file(flags.out + "/inputs/" + name, workload.text);
+    base::write_file(folder + "/inputs/" + name, workload.text);
   }
-  base::write_file(flags.out + "/inputs/cluster.json", cluster_json(*workload.job.cluster).dump(2) + "\n");
-  base::write_file(flags.out + "/result.json", document.dump(2) + "\n");
+  base::write_file(folder + "/inputs/cluster.json", cluster_json(*workload.job.cluster).dump(2) + "\n");
 }
 
 search::Answer run_search(const search::Space& space, const search::EvaluatorFactory& factory,
@@ -193,6 +201,7 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   const training::Job& base = workload.job;
   const search::Space space = trials::layout_space(base, flags.space);
   const auto factory = trials::projection_evaluators(space, base, flags.space.hypothetical);
+  if (!flags.out.empty()) write_inputs(flags.out, workload);
   const search::Answer answer = run_search(space, *factory, flags, progress);
 
   Json document;
@@ -201,10 +210,10 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   document["evaluator"] = flags.evaluator;
   document["model"] = base.model->name;
   document["cluster"] = base.cluster->name;
-  document["backend"] = base.backend;
+  document["backend"] = backend_json(base);
   document["space"] = space_json(space, answer);
   document["rejected"] = rejected_json(base, answer);
-  document["trials"] = {{"evaluated", answer.evaluated}, {"failed", 0}};
+  document["trials"] = {{"evaluated", count_json(answer.evaluated)}, {"failed", 0}};
   document["wall_s"] = nullptr;
   document["baseline"] = baseline_json(base, flags.space.hypothetical);
   Json notes = Json::array();
@@ -232,7 +241,7 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   document["pareto"] = pareto_json(space, answer);
   document["notes"] = std::move(notes);
   document["wall_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!flags.out.empty()) write_run(flags, workload, document);
+  if (!flags.out.empty()) base::write_file(flags.out + "/result.json", document.dump(2) + "\n");
   return document;
 }
 

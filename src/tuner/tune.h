@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "search/exhaustive.h"
@@ -20,8 +21,8 @@ struct TuneFlags {
   std::string objective = "tokens_per_s_per_gpu";
   std::string out;  ///< --out DIR; empty: nothing is written
   std::size_t top = 10;
-  double memory_margin = -1;  ///< −1: the cluster's own
-  std::size_t threads = 0;    ///< 0: all processors
+  std::optional<double> memory_margin;  ///< share of memory to leave free; empty: the cluster's own
+  std::size_t threads = 0;              ///< 0: all processors
   std::uint64_t seed = 0;
 };
 
