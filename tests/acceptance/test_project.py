@@ -55,7 +55,7 @@ class Document(ProgramTest):
 
     def test_derived_sizes_follow_from_the_degrees(self):
         # 32 GPUs / (TP 1 · PP 4 · CP 1) = 8 replicas; 32 / (ETP 1 · EP 8 · PP 4) = 1; 128 / (MBS 1 · DP 8) = 16.
-        document = self.json_of(*project(*MIXTRAL), status=run_program(*project(*MIXTRAL)).status)
+        document = self.json_of(*project(*MIXTRAL, "--set", "vpp=1"))
         self.assertEqual(layout_of(document, "dp", "edp", "microbatches", "stage_layers"), (8, 1, 16, [14] * 4))
 
     def test_throughput_is_tokens_over_time_and_lies_in_its_interval(self):
@@ -123,30 +123,36 @@ class Verdicts(ProgramTest):
 
 
 class PublishedRuns(ProgramTest):
-    """AMD's tuning blog (rocm-blogs, primus-tuning-agent): Mixtral-8x22B on 4 nodes of MI355X, sequence 8192."""
+    """AMD's tuning blog (rocm-blogs, primus-tuning-agent): Mixtral-8x22B on 4 nodes of MI355X, sequence 8192.
+
+    Time alone is compared: memory was not published, and with a margin left free some of these runs may not fit.
+    """
+
+    def projection_of(self, *arguments):
+        status = run_program(*project(*arguments)).status
+        self.assertIn(status, (0, 1))
+        return self.json_of(*project(*arguments), status=status)
 
     def assert_within(self, document, measured, share):
         projected = document["throughput"]["tokens_per_s_per_gpu"]
         self.assertLess(abs(projected / measured - 1), share, f"projected {projected:.0f}, measured {measured}")
 
     def test_the_reference_run_is_projected_within_12_percent(self):
-        status = run_program(*project(*MIXTRAL)).status
-        self.assertIn(status, (0, 1))
-        document = self.json_of(*project(*MIXTRAL), status=status)
+        document = self.projection_of(*MIXTRAL)
         self.assertEqual(layout_of(document, "pp", "vpp", "ep", "mbs", "gbs", "precision"), (4, 2, 8, 1, 128, "bf16"))
         self.assert_within(document, 3475, 0.12)
 
     def test_the_winning_run_is_projected_within_12_percent(self):
         # FP8, 512 sequences a step, DeepEP. Its chunks are not published: two, as in the reference run.
-        document = self.json_of(*project(*MIXTRAL, "--set", "gbs=512", "--set", "precision=fp8", "--set",
-                                         "dispatch=deepep", "--set", "software.router_fp32=true"))
+        document = self.projection_of(*MIXTRAL, "--set", "gbs=512", "--set", "precision=fp8", "--set",
+                                      "dispatch=deepep", "--set", "software.router_fp32=true")
         self.assertEqual(layout_of(document, "pp", "vpp", "ep", "mbs", "moe_dispatch"), (4, 2, 8, 1, "deepep"))
         self.assert_within(document, 4402, 0.12)
 
     def test_so_is_the_winning_run_with_the_switches_and_chunks_of_the_shipped_workload(self):
         path = reference_data() / "primus/examples/megatron/configs/MI355X/mixtral_8x22B_v0.1-FP8-pretrain.yaml"
-        document = self.json_of(*project("--workload", str(path), "--cluster", "mi355x:4x8", "--set", "mbs=1", "--set",
-                                         "gbs=512", "--set", "dispatch=deepep", "--set", "recompute=none"))
+        document = self.projection_of("--workload", str(path), "--cluster", "mi355x:4x8", "--set", "mbs=1", "--set",
+                                      "gbs=512", "--set", "dispatch=deepep", "--set", "recompute=none")
         self.assertEqual(layout_of(document, "pp", "vpp", "ep", "mbs", "moe_dispatch"), (4, 1, 8, 1, "deepep"))
         self.assert_within(document, 4402, 0.12)
 
