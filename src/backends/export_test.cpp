@@ -297,6 +297,11 @@ TEST(PrimusOverlay, SaysWhatTheTargetCannotExpress) {
   export_files(workload, job, notes);
   EXPECT_THAT(notes, Contains(HasSubstr("expert skew")));
   EXPECT_THAT(notes, Contains(HasSubstr("dualpipe-v")));
+  notes.clear();
+  job.layout.schedule = pipeline::Algorithm::kZeroBubbleH1;
+  job.layout.overlap.gradient_reduce = true;
+  export_files(workload, job, notes);
+  EXPECT_THAT(notes, Contains(HasSubstr("overlap_grad_reduce: false")));
 }
 
 TEST(PrimusExports, NameTheWorkloadsOwnVariablesAndTheUsualOnes) {

@@ -255,10 +255,11 @@ void read_precision(const ResolvedKeys& keys, Layout& layout) {
   if (keys.boolean("bf16", false) && keys.boolean("fp16", false)) {
     keys.refuse("fp16", "fp16 and bf16 exclude each other; set one to false");
   }
-  if (keys.is_set("fp8") && keys.is_set("fp4"))
-    keys.refuse("fp4", "fp4 and fp8 exclude each other; unset one");
+  const bool fp8 = keys.text("fp8", "none") != "none";
+  const bool fp4 = keys.text("fp4", "none") != "none";
+  if (fp8 && fp4) keys.refuse("fp4", "fp4 and fp8 exclude each other; unset one");
   layout.fp8_parameters = keys.boolean("fp8_param_gather", false);
-  if (keys.is_set("fp4")) {
+  if (fp4) {
     const std::string recipe = keys.text("fp4_recipe", "nvfp4");
     if (recipe != "nvfp4" && recipe != "mxfp4") {
       keys.refuse("fp4_recipe", fmt::format("\"{}\" is not supported; nvfp4 and mxfp4 are", recipe));
@@ -266,7 +267,7 @@ void read_precision(const ResolvedKeys& keys, Layout& layout) {
     layout.precision = recipe == "nvfp4" ? Precision::kNvfp4 : Precision::kMxfp4;
     return;
   }
-  if (!keys.is_set("fp8")) return;
+  if (!fp8) return;
   const std::string format = keys.text("fp8", "");
   if (format != "hybrid" && format != "e4m3") {
     keys.refuse("fp8", fmt::format("\"{}\" is unknown; hybrid, e4m3 or null", format));

@@ -181,6 +181,8 @@ TEST(PrimusWorkload, PrecisionFollowsFormatAndRecipe) {
   EXPECT_EQ(layout("fp8: e4m3\nfp8_recipe: tensorwise\n").fp8_recipe, cluster::Fp8Recipe::kTensorwise);
   EXPECT_EQ(layout("fp8: e4m3\nfp8_recipe: mxfp8\n").precision, cluster::Precision::kMxfp8);
   EXPECT_EQ(layout("fp4: e2m1\nfp4_recipe: mxfp4\n").precision, cluster::Precision::kMxfp4);
+  EXPECT_EQ(layout("fp8: none\n").precision, cluster::Precision::kBf16)
+      << "as Primus's tuning guide writes it";
   EXPECT_THROW(layout("fp8: e5m2\n"), base::UserError);
 }
 

@@ -154,17 +154,17 @@ TEST(BrokenWorkloads, AreAnsweredOrRefusedButNeverCrash) {
       "\"0,3\"\n"
       "pipeline_model_parallel_size: 4\npipeline_model_parallel_layout: \"Et*8|t*8|t*8|t*8,L\"\nlr: 1.0e-5\n"
       "window_size: [128, 0]\nfp8: hybrid\ntensor_model_parallel_size: ${PRIMUS_TP:1}\n";
-  expect_answers(base::read_file(primus.write(overrides)), "primus.yaml", options, folder, 1500);
+  expect_answers(base::read_file(primus.write(overrides)), "primus.yaml", options, folder, 400);
   expect_answers(
       "TP=2\nARGS=(--num-layers 4 --hidden-size 64)\ntorchrun pretrain_gpt.py ${ARGS[@]} \\\n"
       "  --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 --micro-batch-size 1 \\\n"
       "  --tokenizer-type NullTokenizer --vocab-size 1000 --bf16 --tensor-model-parallel-size $TP\n",
-      "arguments.sh", options, folder, 1500);
+      "arguments.sh", options, folder, 400);
   expect_answers(
       "model: {hidden: 64, layers: 4, vocabulary: 1000, attention: {heads: 4}, mlp: {ffn: 256}}\n"
       "backend: primus@26.5\ntp: 2\npp: 4\nschedule: zb-h1\nrecompute: full:block:1\n"
       "software: {attention: unfused}\n",
-      "sextant.yaml", options, folder, 1500);
+      "sextant.yaml", options, folder, 400);
 }
 
 }  // namespace
