@@ -23,20 +23,27 @@ double bf16(const Efficiency& efficiency) {
   return efficiency.gemm_fraction[static_cast<std::size_t>(cluster::Precision::kBf16)];
 }
 
+// Figures of the file change with every fit; which block a figure comes from does not.
 TEST(Efficiency, blocks_are_laid_over_one_another_from_general_to_special) {
+  const Efficiency unknown = efficiency_for("homemade", accelerator("FooGPU", "foo"));
+  const Efficiency family = efficiency_for("homemade", accelerator("H100", "hopper"));
   const Efficiency hopper = efficiency_for("torchtitan", accelerator("H100", "hopper"));
-  EXPECT_EQ(bf16(hopper), 0.67) << "the family's";
-  EXPECT_EQ(hopper.tensor_parallel_exposed, 1.0) << "the framework's";
-  EXPECT_EQ(hopper.misalignment_divisor, 8.7) << "the default";
+  EXPECT_NE(bf16(family), bf16(unknown)) << "the family has its own";
+  EXPECT_EQ(bf16(hopper), bf16(family)) << "the family's";
+  EXPECT_NE(hopper.tensor_parallel_exposed, family.tensor_parallel_exposed) << "the framework's";
+  EXPECT_EQ(hopper.misalignment_divisor, unknown.misalignment_divisor) << "the default";
+  const Efficiency ampere_family = efficiency_for("homemade", accelerator("A100", "ampere"));
   const Efficiency ampere = efficiency_for("mosaic", accelerator("A100", "ampere"));
-  EXPECT_EQ(ampere.attention_forward_fraction, 0.36) << "the framework's figure wins over the family's 0.41";
+  EXPECT_NE(ampere.attention_forward_fraction, ampere_family.attention_forward_fraction)
+      << "the framework's figure wins over the family's";
   const Efficiency pair = efficiency_for("mosaic", accelerator("H100", "hopper"));
-  EXPECT_EQ(pair.attention_forward_fraction, 0.21) << "and the pair's over the framework's";
+  EXPECT_NE(pair.attention_forward_fraction, ampere.attention_forward_fraction)
+      << "and the pair's over the framework's";
 }
 
 TEST(Efficiency, an_accelerator_may_differ_from_its_family) {
-  EXPECT_EQ(bf16(efficiency_for("megatron-bridge", accelerator("B200", "blackwell"))), 0.66);
-  EXPECT_EQ(bf16(efficiency_for("megatron-bridge", accelerator("B300", "blackwell"))), 0.75);
+  EXPECT_NE(bf16(efficiency_for("megatron-bridge", accelerator("B200", "blackwell"))),
+            bf16(efficiency_for("megatron-bridge", accelerator("B300", "blackwell"))));
 }
 
 TEST(Efficiency, sources_say_what_was_used_and_what_is_missing) {
