@@ -60,7 +60,7 @@ FileKind kind_of(const std::string& file) {
   if (std::filesystem::is_directory(file) || file.ends_with(".json")) return FileKind::kModel;
   if (file.ends_with(".txt") || file.ends_with(".sh") || file.ends_with(".args")) return FileKind::kWorkload;
   const config::Node document = config::read_document(file);
-  for (const char* key : {"hardware_config", "target_cluster", "accelerator", "gpu"}) {
+  for (const char* key : {"hardware_config", "target_cluster", "accelerator", "gpu", "memory_gib", "node"}) {
     if (document.find(key) != nullptr) return FileKind::kCluster;
   }
   if (document.find("modules") != nullptr || document.find("model") != nullptr) return FileKind::kWorkload;

@@ -97,6 +97,17 @@ class WorkloadsAndClusters(ProgramTest):
         self.assertAlmostEqual(cluster["memory_bytes"] / 2**30, 287.98, delta=1e-9)
         self.assertEqual(cluster["peak_flops"]["bf16"], 2.5e15)
 
+    def test_a_file_with_an_accelerator_of_its_own_is_a_cluster(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "new.yaml"
+            path.write_text("name: X1\nmemory_gib: 96\nmemory_bandwidth_tb_per_s: 4\npeak_tflops: {bf16: 800}\n"
+                            "vector_tflops: 60\ncompute_units: 128\nfamily: hopper\n"
+                            "node: {gpus: 4, topology: switch, link_bandwidth_gb_per_s: 300, link_latency_us: 1,"
+                            " nics: 4, nic_bandwidth_gb_per_s: 50, nic_latency_us: 3}\n", encoding="utf-8")
+            document = self.json_of("inspect", str(path))
+        self.assertEqual(document["kind"], "cluster")
+        self.assertEqual(document["cluster"]["memory_bytes"], 96 * 2**30)
+
     def test_a_hardware_file_of_primus_is_a_cluster(self):
         path = reference_data() / "primus/examples/hardware_configs/mi355x.yaml"
         document = self.json_of("inspect", str(path))
