@@ -27,8 +27,10 @@ std::string arguments_text(const Workload& workload, const training::Job& job, i
   written.kind = config::Node::Kind::kMapping;
   if (!is_list) {
     write_model_keys(*job.model, conventions, existing, written, notes);
+    // What a benchmark run needs besides; Megatron-LM has no default for the learning rate.
     set_boolean(written, "mock_data", true);
     set_integer(written, "train_iters", 50);
+    set_number(written, "lr", 1e-5);
   }
   write_layout_keys(job.layout, *job.model, conventions, existing, written, notes);
   write_software_keys(job.software, job.layout, conventions, existing, written, notes);

@@ -304,6 +304,17 @@ TEST(PrimusOverlay, SaysWhatTheTargetCannotExpress) {
   EXPECT_THAT(notes, Contains(HasSubstr("overlap_grad_reduce: false")));
 }
 
+TEST(PrimusOverlay, RaisesThePositionsToALongerSequence) {
+  const PrimusFolder folder;
+  const Workload workload = folder.read("max_position_embeddings: 4096\nseq_length: 4096\n");
+  training::Job job = workload.job;
+  job.layout.sequence_tokens = 16384;
+  std::vector<std::string> notes;
+  // validate_args: "max_position_embeddings must be greater than or equal to seq_length".
+  EXPECT_THAT(export_files(workload, job, notes).at("overlay.yaml"),
+              HasSubstr("max_position_embeddings: 16384\n"));
+}
+
 TEST(PrimusExports, NameTheWorkloadsOwnVariablesAndTheUsualOnes) {
   const PrimusFolder folder;
   const Workload workload = folder.read(

@@ -9,6 +9,7 @@
 #include "backends/megatron_keys.h"
 #include "backends/resolved_keys.h"
 #include "backends/shell_words.h"
+#include "backends/workload.h"
 #include "base/text.h"
 
 namespace sextant::backends {
@@ -290,7 +291,7 @@ void set_argument(config::Node& arguments, const std::string& key, const config:
                         known != nullptr
                             ? "is a key of Primus, not of Megatron-LM"
                             : fmt::format("is no argument of Megatron-LM and no knob of Sextant{}",
-                                          base::did_you_mean(name, megatron_key_names())));
+                                          base::did_you_mean(name, names)));
 }
 
 std::string argument_list_text(const config::Node& arguments, int generation,

@@ -173,7 +173,7 @@ constexpr std::string_view kOneValue =
     "moe-input-jitter-eps moe-mlp-glu-interleave-size moe-paged-stash-buffer-size-factor-cpu "
     "moe-paged-stash-buffer-size-factor-cuda moe-paged-stash-page-size moe-router-force-biased "
     "moe-router-padding-for-fp8 moe-router-padding-for-quantization moe-router-quantile-balancing-ema "
-    "moe-router-score-function moe-routing-trace-max-training-iters moe-routing-trace-path "
+    "moe-routing-trace-max-training-iters moe-routing-trace-path "
     "moe-shared-expert-glu-interleave-size moe-token-drop-policy moe-upcycling-granularity mscale "
     "mscale-all-dim mtp-hybrid-override-pattern muon-coefficient-type muon-extra-scale-factor "
     "muon-fp32-matmul-prec muon-momentum muon-num-ns-steps muon-scalar-optimizer muon-scale-mode "

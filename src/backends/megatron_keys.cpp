@@ -76,6 +76,7 @@ constexpr auto kKeys = std::to_array<MegatronKey>({
           ""),
     sets_true("moe_shared_expert_gate", "--moe-shared-expert-gate", 16),
     value("moe_router_topk", KeyType::kInteger, "--moe-router-topk", "2"),
+    value("moe_router_score_function", KeyType::kText, "--moe-router-score-function", "softmax", 11),
     sets_true("moe_router_enable_expert_bias", "--moe-router-enable-expert-bias", 11),
     value("moe_router_num_groups", KeyType::kInteger, "--moe-router-num-groups", "", 11),
     value("moe_router_group_topk", KeyType::kInteger, "--moe-router-group-topk", "", 11),

@@ -34,6 +34,17 @@ void write_degrees(const Layout& layout, const model::Model& model, const KeyTar
     target.text("cp_comm_type", layout.context_all_to_all ? "a2a" : "p2p");
 }
 
+/// validate_args: max_position_embeddings must reach the sequence length.
+void write_positions(const Layout& layout, const model::Model& model, const KeyTarget& target) {
+  if (model.maximum_positions >= layout.sequence_tokens) return;
+  if (model.positions == model::Positions::kLearned && model.maximum_positions > 0) {
+    target.note(fmt::format("the model has {} learned positions, but sequences have {} tokens",
+                            model.maximum_positions, layout.sequence_tokens));
+    return;
+  }
+  target.integer("max_position_embeddings", layout.sequence_tokens);
+}
+
 void write_split(const Layout& layout, const model::Model& model, const KeyTarget& target) {
   const parallel::StageSplit& split = layout.split;
   target.integer_or_null("decoder_first_pipeline_num_layers", split.first_layers);
@@ -263,6 +274,7 @@ void write_layout_keys(const parallel::Layout& layout, const model::Model& model
   keys.kind = config::Node::Kind::kMapping;
   const KeyTarget target{conventions, existing, keys, notes};
   write_degrees(layout, model, target);
+  write_positions(layout, model, target);
   write_split(layout, model, target);
   write_schedule(layout, target);
   write_recompute(layout.recompute, target);

@@ -148,6 +148,10 @@ void write_experts(const model::Model& model, const model::LayerClass& layer, co
   }
   set_integer(keys, "moe_router_topk", mlp.experts_per_token);
   set_boolean(keys, "moe_router_enable_expert_bias", mlp.router_bias);
+  // Megatron-LM balances by a bias with sigmoid scores only (TransformerConfig.__post_init__).
+  if (mlp.router_bias && existing.find_set("moe_router_score_function") == nullptr) {
+    set_text(keys, "moe_router_score_function", "sigmoid");
+  }
   set_if_positive(keys, "moe_router_num_groups", mlp.routing_groups);
   set_if_positive(keys, "moe_router_group_topk", mlp.routing_groups_per_token);
   if (mlp.latent > 0 || existing.find("moe_latent_size") != nullptr)

@@ -10,6 +10,7 @@
 
 #include "backends/megatron_keys.h"
 #include "backends/primus_scalars.h"
+#include "backends/workload.h"
 #include "base/text.h"
 #include "config/document.h"
 #include "config/key_path.h"
@@ -202,6 +203,8 @@ void refuse_unknown_setting(const config::Node& resolved, const std::string& key
   std::set<std::string> names;
   for (const auto& entry : resolved.entries) names.insert(entry.first);
   for (const MegatronKey& known : megatron_keys()) names.emplace(known.name);
+  for (const std::string& name : short_names()) names.insert(name);
+  for (const std::string& name : cluster::cluster_keys()) names.insert(name);
   const std::vector<std::string> candidates(names.begin(), names.end());
   throw base::UserError(value.position, key,
                         fmt::format("is no key of this workload, of Megatron-LM or of Sextant{}",

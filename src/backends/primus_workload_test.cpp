@@ -71,6 +71,9 @@ TEST(PrimusWorkload, UnknownSettingsNameTheNearestKeys) {
   const base::UserError error = user_error([&] { read_workload(folder.write(""), options); });
   EXPECT_THAT(error.message(), HasSubstr("tensor_model_parallel_size"));
   EXPECT_EQ(error.key_path(), "tensor_model_paralel_size");
+  options.settings = {config::parse_assignment("num_node=4")};
+  EXPECT_THAT(user_error([&] { read_workload(folder.write(""), options); }).message(),
+              HasSubstr("num_nodes"));
 }
 
 TEST(PrimusWorkload, FullRecomputationOfNoLayersRecomputesNothing) {

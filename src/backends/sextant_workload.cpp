@@ -123,6 +123,7 @@ void set_backend_key(training::Job& job, const std::string& key, const config::N
     std::vector<std::string> names = known_keys();
     for (const std::string& name : software_names()) names.push_back("software." + name);
     for (const MegatronKey& other : megatron_keys()) names.emplace_back(other.name);
+    for (const std::string& name : cluster::cluster_keys()) names.push_back(name);
     throw base::UserError(
         value.position, key,
         fmt::format("is no knob of Sextant and no key of {}{}", job.backend, base::did_you_mean(key, names)));
