@@ -287,6 +287,9 @@ void set_argument(config::Node& arguments, const std::string& key, const config:
     config::set_entry(arguments, flag, std::move(list));
     return;
   }
+  std::vector<std::string> names = megatron_key_names();
+  for (const std::string& short_name : short_names()) names.push_back(short_name);
+  for (const std::string& cluster_key : cluster::cluster_keys()) names.push_back(cluster_key);
   throw base::UserError(value.position, key,
                         known != nullptr
                             ? "is a key of Primus, not of Megatron-LM"
