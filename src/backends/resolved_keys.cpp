@@ -101,8 +101,17 @@ std::vector<std::string> ResolvedKeys::texts(std::string_view key) const {
   const config::Node* node = find(key);
   std::vector<std::string> result;
   if (node == nullptr) return result;
-  if (node->kind != config::Node::Kind::kSequence) return {config::as_text(*node)};
-  for (const config::Node& item : node->items) result.push_back(config::as_text(item));
+  if (node->kind == config::Node::Kind::kSequence) {
+    for (const config::Node& item : node->items) result.push_back(config::as_text(item));
+    return result;
+  }
+  const std::string text = config::as_text(*node);
+  std::string_view list = base::trim(text);
+  if (list.size() >= 2 && list.starts_with('[') && list.ends_with(']'))
+    list = list.substr(1, list.size() - 2);
+  for (const std::string& part : base::split(list, ',')) {
+    if (!base::trim(part).empty()) result.emplace_back(base::trim(part));
+  }
   return result;
 }
 

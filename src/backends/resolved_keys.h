@@ -35,7 +35,7 @@ class ResolvedKeys {
 
   /// A sequence, a "[1, 2]" text or a "1,2" text, as integers; one number alone is a list of one.
   std::vector<std::int64_t> integers(std::string_view key) const;
-  /// A sequence or one text, as texts.
+  /// A sequence, a "[a, b]" text or an "a,b" text, as texts.
   std::vector<std::string> texts(std::string_view key) const;
 
   /// Throws base::UserError at `key` (at the whole document when it is unset).

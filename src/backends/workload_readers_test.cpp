@@ -104,6 +104,8 @@ TEST(ResolvedKeysRead, ListsInEverySpelling) {
   for (const char* key : {"a", "b", "c"}) EXPECT_THAT(keys.integers(key), ElementsAre(1, 2)) << key;
   EXPECT_THAT(keys.integers("d"), ElementsAre(3));
   EXPECT_THROW(keys.integers("e"), base::UserError);
+  EXPECT_THAT(keys.texts("e"), ElementsAre("1", "x"));
+  EXPECT_THAT(keys.texts("c"), ElementsAre("1", "2"));
 }
 
 // Damages of `text`: bytes changed, removed, doubled, lines moved; the reader must answer or refuse, never
