@@ -1,11 +1,6 @@
 // The projection as evaluator: what a tree search over layouts may leave out, and why that is safe.
 //
-// Legality. A backend's rules read few knobs each (backends/rule_knobs.h), so a rule is asked as soon as the
-// axes it reads are fixed, once, and never again below. Normalised rules change what was asked; a point that
-// one of them changes on an axis of this space equals another point of it, so it is left out as a duplicate
-// and counted under the rule's name. Counting the legal points below a prefix uses the same facts: two
-// prefixes that agree on the axes which undecided rules read have the same number of legal completions, so
-// counts are kept by those axes alone.
+// Legality: decision_plan.h says when each rule may be asked, and what legal completions may be counted by.
 //
 // Worth. With degrees, micro-batch and sharding fixed, training::Projector bounds step and peak whatever the
 // rest. With the schedule and the stage split fixed as well, no completion is faster than the one that
@@ -24,12 +19,11 @@
 #include "backends/rule_knobs.h"
 #include "backends/rules.h"
 #include "training/projection.h"
+#include "trials/decision_plan.h"
 #include "trials/layout_space.h"
 
 namespace sextant::trials {
 namespace {
-
-constexpr std::string_view kLaunchRule = "schedule-launchable";
 
 /// Axes that the projector's own bounds need; the rest of a layout may be anything.
 constexpr std::array<std::string_view, 7> kDegreeAxes{"pp", "tp", "cp", "ep", "etp", "mbs", "sharding"};
@@ -44,75 +38,14 @@ bool contains(const std::array<std::string_view, N>& names, std::string_view nam
   return std::ranges::find(names, name) != names.end();
 }
 
-/// The knobs that fixing an axis settles, derived ones included.
-std::uint32_t bits_of_axis(const std::string& axis, const parallel::Layout& base) {
-  std::uint32_t bits = backends::knob_bit(axis);
-  if (axis == "tp") bits |= backends::kKnobSequenceParallel;
-  const bool own_split = !(base.split == parallel::StageSplit{}) || base.microbatch_group > 0;
-  if ((axis == "pp" || axis == "vpp") && own_split) bits |= backends::kKnobSplit | backends::kKnobGroup;
-  return bits;
-}
-
-/// Knobs with nothing to act on: a point with another than the axis's first value equals one with the first.
-struct Idle {
-  std::string_view axis;
-  std::uint32_t reads;
-  bool (*idle)(const training::Job& job);
-  bool any_value = false;  ///< the first value may be needless too
-};
-
-/// First and last counts that deal as fewer of them would: one that equals the share it would get anyway.
-bool needless_split(const training::Job& job) {
-  const std::int64_t layers = job.model->layers();
-  const std::int64_t pp = job.layout.pp;
-  const std::int64_t first = job.layout.split.first_layers;
-  const std::int64_t last = job.layout.split.last_layers;
-  if (first == 0 && last == 0) return false;
-  if (pp == 1) return true;
-  if (first == 0 || last == 0) return (first + last) * pp == layers;
-  return first * (pp - 1) == layers - last || last * (pp - 1) == layers - first;
-}
-bool one_replica(const training::Job& job) { return job.layout.tp * job.layout.pp == job.layout.world; }
-
-constexpr std::array kIdle{
-    Idle{"overlap_tp", backends::kKnobTp, [](const training::Job& job) { return job.layout.tp == 1; }},
-    Idle{"overlap_moe", backends::kKnobEp, [](const training::Job& job) { return job.layout.ep == 1; }},
-    Idle{"overlap_p2p", backends::kKnobPp, [](const training::Job& job) { return job.layout.pp == 1; }},
-    Idle{"overlap_grad_reduce", backends::kKnobTp | backends::kKnobPp, one_replica},
-    Idle{"overlap_param_gather", backends::kKnobTp | backends::kKnobPp, one_replica},
-    Idle{"dispatch", backends::kKnobEp | backends::kKnobEtp,
-         [](const training::Job& job) { return job.layout.ep * job.layout.etp == 1; }},
-    Idle{"last_layers", backends::kKnobPp | backends::kKnobSplit, needless_split, true},
-};
-
-const Idle* idle_of(std::string_view axis) {
-  const auto* place = std::ranges::find(kIdle, axis, &Idle::axis);
-  return place == kIdle.end() ? nullptr : place;
-}
-
 /// What all evaluators of one search share.
-struct Plan {
-  const search::Space& space;
-  const training::Job& base;
-  backends::RuleSet rules;
-  std::vector<std::uint32_t> axis_bits;
-  std::vector<const Idle*> idle;                   // by axis; null for most
-  std::vector<std::size_t> decided_at;             // by rule: axes that must be fixed before it is asked
-  std::vector<bool> duplicates;                    // by rule: normalised, and changes an axis of this space
-  std::vector<std::vector<std::size_t>> relevant;  // by depth: fixed axes that undecided rules read
-  std::size_t degree_depth = 0;
-  std::size_t schedule_depth = 0;
-  std::size_t recompute_axis = 0;  // space.axes.size() when recomputation is not turned
+struct Plan : DecisionPlan {
+  std::size_t degree_depth = 0;    ///< prefixes of so many axes have the projector's own bounds
+  std::size_t schedule_depth = 0;  ///< longer ones leave only recomputation and overlap open
+  std::size_t recompute_axis = 0;  ///< space.axes.size() when recomputation is not turned
 
   Plan(const search::Space& space_in, const training::Job& base_in, bool hypothetical)
-      : space(space_in), base(base_in), rules(backends::rule_set(base.backend, base.backend_version)) {
-    if (hypothetical) rules = rules.without(kLaunchRule);
-    for (const search::Axis& axis : space.axes) {
-      axis_bits.push_back(bits_of_axis(axis.name, base.layout));
-      idle.push_back(idle_of(axis.name));
-    }
-    find_decision_depths();
-    find_relevant_axes();
+      : DecisionPlan(space_in, base_in, hypothetical) {
     degree_depth = depth_of([](std::string_view name) { return contains(kDegreeAxes, name); });
     recompute_axis = static_cast<std::size_t>(
         std::ranges::find(space.axes, "recompute", &search::Axis::name) - space.axes.begin());
@@ -131,61 +64,6 @@ struct Plan {
     }
     return depth;
   }
-
-  std::uint32_t all_axis_bits() const {
-    std::uint32_t bits = 0;
-    for (const std::uint32_t axis : axis_bits) bits |= axis;
-    return bits;
-  }
-
-  /// Knobs that a rule's verdict depends on once normalised rules have had their say.
-  std::uint32_t reads(std::size_t rule) const {
-    std::uint32_t bits = backends::knobs_read(rules.rules[rule].name);
-    for (std::size_t round = 0; round < 2; ++round) {  // a change may depend on another change
-      for (std::size_t i = 0; i < rules.changes.size(); ++i) {
-        const std::string_view name = rules.rules[rules.illegal + i].name;
-        if ((backends::knobs_changed(name) & bits) != 0) bits |= backends::knobs_read(name);
-      }
-    }
-    return bits;
-  }
-
-  void find_decision_depths() {
-    const std::uint32_t turned = all_axis_bits();
-    for (std::size_t rule = 0; rule < rules.illegal + rules.changes.size(); ++rule) {
-      std::size_t depth = 0;
-      const std::uint32_t bits = reads(rule) & turned;
-      for (std::size_t axis = 0; axis < axis_bits.size(); ++axis) {
-        if ((axis_bits[axis] & bits) != 0) depth = axis + 1;
-      }
-      decided_at.push_back(depth);
-      duplicates.push_back(rule >= rules.illegal &&
-                           (backends::knobs_changed(rules.rules[rule].name) & turned_by_own_axis()) != 0);
-    }
-  }
-
-  /// Knobs that an axis turns directly (sequence parallelism follows tp and is no axis of its own).
-  std::uint32_t turned_by_own_axis() const {
-    std::uint32_t bits = 0;
-    for (const search::Axis& axis : space.axes) bits |= backends::knob_bit(axis.name);
-    return bits & ~static_cast<std::uint32_t>(backends::kKnobOther);
-  }
-
-  void find_relevant_axes() {
-    for (std::size_t depth = 0; depth <= space.axes.size(); ++depth) {
-      std::uint32_t bits = 0;
-      for (std::size_t rule = 0; rule < decided_at.size(); ++rule) {
-        if (decided_at[rule] > depth) bits |= reads(rule);
-      }
-      for (std::size_t axis = depth; axis < space.axes.size(); ++axis) {
-        if (idle[axis] != nullptr) bits |= idle[axis]->reads;
-      }
-      relevant.emplace_back();
-      for (std::size_t axis = 0; axis < depth; ++axis) {
-        if ((axis_bits[axis] & bits) != 0) relevant.back().push_back(axis);
-      }
-    }
-  }
 };
 
 class ProjectionEvaluator : public search::Evaluator {
@@ -194,7 +72,7 @@ class ProjectionEvaluator : public search::Evaluator {
 
   bool admits(const search::Point& prefix) override {
     const training::Job& asked = applier_.apply(prefix);
-    if (!prefix.empty() && idles(asked, prefix, prefix.size() - 1)) return false;
+    if (!prefix.empty() && plan_.idles(asked, prefix, prefix.size() - 1)) return false;
     for (std::size_t rule = plan_.rules.illegal; rule < plan_.decided_at.size(); ++rule) {
       if (plan_.duplicates[rule] && plan_.decided_at[rule] == prefix.size() &&
           plan_.rules.rules[rule].violated(asked)) {
@@ -250,7 +128,7 @@ class ProjectionEvaluator : public search::Evaluator {
   bool count_violations(const search::Point& point, std::span<std::int64_t> counts) override {
     const training::Job& asked = applier_.apply(point);
     bool legal = true;
-    for (std::size_t axis = 0; axis < point.size() && legal; ++axis) legal = !idles(asked, point, axis);
+    for (std::size_t axis = 0; axis < point.size() && legal; ++axis) legal = !plan_.idles(asked, point, axis);
     if (!legal) ++counts.back();
     for (std::size_t rule = plan_.rules.illegal; rule < plan_.decided_at.size(); ++rule) {
       if (plan_.duplicates[rule] && plan_.rules.rules[rule].violated(asked)) {
@@ -269,11 +147,6 @@ class ProjectionEvaluator : public search::Evaluator {
         (job.software.router_fp32 ? 1U : 0U) + (job.software.gradient_accumulation_fusion ? 2U : 0U);
     if (!projectors_[variant]) projectors_[variant] = std::make_unique<training::Projector>(job);
     return *projectors_[variant];
-  }
-
-  bool idles(const training::Job& job, const search::Point& point, std::size_t axis) const {
-    const Idle* idle = plan_.idle[axis];
-    return idle != nullptr && (point[axis] != 0 || idle->any_value) && idle->idle(job);
   }
 
   double tokens_per_s_per_gpu(const parallel::Layout& layout, double step_s) const {

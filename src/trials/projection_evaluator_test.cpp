@@ -108,6 +108,15 @@ TEST(ProjectionEvaluator, AdmitsExactlyThePointsThatViolateNothing) {
   EXPECT_GT(legal_points, 100);
 }
 
+TEST(ProjectionEvaluator, AdmitsNothingWhenTheWorkloadItselfIsIllegal) {
+  training::Job job = mixtral_on("mi355x:4x8");
+  job.layout.world = 64;  // more ranks than GPUs: no axis of the space can mend that
+  const search::Space space = layout_space(job, {});
+  const auto factory = projection_evaluators(space, job, false);
+  EXPECT_EQ(factory->make()->legal_completions({}), 0);
+  EXPECT_EQ(search::score_all(space, *factory, {.threads = 1}).legal, 0);
+}
+
 TEST(ProjectionEvaluator, CountsLegalCompletionsLikeAnEnumeration) {
   const training::Job job = mixtral_on("mi355x:4x8");
   const search::Space space = layout_space(job, {});
