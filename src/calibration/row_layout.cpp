@@ -219,6 +219,7 @@ layers::Software software_of(RowSettings& settings) {
   s.permute_fusion = settings.yes("permute_fusion", false);
   s.router_fp32 = settings.yes("router_fp32", false);
   s.fused_expert_mlp = settings.yes("fused_expert_mlp", false);
+  s.legacy_grouped_gemm = settings.yes("legacy_grouped_gemm", false);
   s.expandable_segments = settings.yes("expandable_segments", false);
   s.fp8_transpose_cache = settings.yes("fp8_transpose_cache", true);
   s.attention_mask_from_loader = s.attention != layers::AttentionKernel::kFused;

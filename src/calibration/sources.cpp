@@ -16,8 +16,8 @@ const std::vector<std::string>& setting_names() {
   static const std::vector<std::string> names{
       // the job's software
       "framework", "backend", "version", "attention", "transformer_engine", "compiled", "fused_accumulation",
-      "gradient_bytes", "permute_fusion", "router_fp32", "fused_expert_mlp", "expandable_segments",
-      "fp8_transpose_cache", "flags",
+      "gradient_bytes", "permute_fusion", "router_fp32", "fused_expert_mlp", "legacy_grouped_gemm",
+      "expandable_segments", "fp8_transpose_cache", "flags",
       // its layout
       "sequence_parallel", "sharding", "reshard", "recompute", "overlap", "fp8_recipe", "fp8_parameters",
       "loss", "dispatch", "sync_free_stage", "forced_balance", "expert_parallel", "expert_tensor_parallel",

@@ -71,8 +71,7 @@ RowResult validate_row(const MeasuredRow& row, const cluster::Cluster* cluster) 
   if (job == nullptr) return result;
   const cost::Efficiency efficiency =
       cost::efficiency_for(job->job.software.framework, job->job.cluster->accelerator);
-  // Functional tests are sized for correctness: their times are those of an idle device.
-  if (has_time(row) && !job->functional_test) result.time = time_error(row, *job, efficiency);
+  if (has_time(row)) result.time = time_error(row, *job, efficiency);
   if (has_memory(row)) result.memory = memory_error(row, *job, efficiency);
   return result;
 }
@@ -80,7 +79,8 @@ RowResult validate_row(const MeasuredRow& row, const cluster::Cluster* cluster) 
 }  // namespace
 
 bool has_time(const MeasuredRow& row) {
-  return !row.out_of_memory() &&
+  // Rows of memory tables state what memory needs; their times are by the way, often of a few tokens.
+  return !row.out_of_memory() && row.memory_kind.empty() &&
          (row.step_s || row.tokens_per_s_per_gpu || row.tflops_per_gpu || row.mfu_percent);
 }
 

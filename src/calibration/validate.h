@@ -33,6 +33,7 @@ Validation validate(std::span<const MeasuredRow> rows, const cluster::Cluster* c
 /// The row's time under `efficiency`; nothing to compare when the row has no time. REQUIRES: `job` is the
 /// row's.
 TimeError time_error(const MeasuredRow& row, const RowJob& job, const cost::Efficiency& efficiency);
+/// Rows that say what kind of memory they print are judged by memory alone.
 bool has_time(const MeasuredRow& row);
 
 /// The row's memory under `efficiency`.

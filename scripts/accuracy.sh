@@ -1,0 +1,9 @@
+#!/bin/sh
+# Writes docs/accuracy.md and docs/memory_accuracy.md with the program at $1 (default: build/release/sextant).
+set -eu
+cd "$(dirname "$0")/.."
+sextant="${1:-build/release/sextant}"
+tables=data/calibration/measured
+"$sextant" validate --table "$tables/training_measured.csv" --markdown docs/accuracy.md
+"$sextant" validate --table "$tables/memory_measured.csv" --table "$tables/training_measured.csv" \
+  --memory-markdown docs/memory_accuracy.md >/dev/null
