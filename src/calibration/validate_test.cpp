@@ -34,8 +34,12 @@ TEST(MeasuredTimes, StayWithinTheirLimits) {
       {"VTRAINS", 0.09}, {"all", 0.08}};
   for (const SliceErrors& s : summarise(training_table().times)) {
     const auto limit = limits.find(s.slice);
-    if (limit != limits.end()) EXPECT_LT(s.mape, limit->second) << s.slice;
-    if (s.slice == "all") EXPECT_GT(s.rows, 780);
+    if (limit != limits.end()) {
+      EXPECT_LT(s.mape, limit->second) << s.slice;
+    }
+    if (s.slice == "all") {
+      EXPECT_GT(s.rows, 780);
+    }
   }
 }
 
