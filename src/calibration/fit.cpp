@@ -36,11 +36,11 @@ double measured_step_s(const MeasuredRow& row, const RowJob& made) {
   return step / (1.0 + e.error());
 }
 
-std::vector<FitRow> fit_rows(std::span<const MeasuredRow> rows) {
+std::vector<FitRow> fit_rows(std::span<const MeasuredRow> rows, const cluster::Cluster* cluster) {
   std::vector<FitRow> result;
   for (const MeasuredRow& row : rows) {
     if (!has_time(row)) continue;
-    auto made = row_job(row);
+    auto made = row_job(row, cluster);
     auto* job = std::get_if<RowJob>(&made);
     if (job == nullptr || job->functional_test) continue;
     FitRow fit;
@@ -233,7 +233,7 @@ std::string data_of(const std::string& block, const std::vector<FitRow>& rows) {
 }  // namespace
 
 Calibration calibrate(std::span<const MeasuredRow> rows, const CalibrateOptions& options) {
-  const Problem problem(fit_rows(rows), read_priors());
+  const Problem problem(fit_rows(rows, options.cluster), read_priors());
   const std::vector<std::size_t> all = all_indices(problem.rows().size());
   if (all.empty()) throw base::UserError("no row of the table has a time and a job: there is nothing to fit");
   const LeastSquaresResult fit = problem.fit(all);

@@ -38,6 +38,7 @@ struct Calibration {
 };
 
 struct CalibrateOptions {
+  const cluster::Cluster* cluster = nullptr;  ///< as row_job (calibration/row_job.h)
   int folds = 5;  ///< of the cross-validation that gives the intervals; below 2: none, intervals stay
   std::function<void(const std::string& line)> progress;  ///< may be empty
 };

@@ -29,6 +29,8 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
+  command->add_option("--cluster", calibrate.cluster,
+                      "file or name: the accelerator of rows that name none, or that name this one");
   command->add_option("--out", calibrate.out, "where the calibration file goes")
       ->required()
       ->type_name("FILE");

@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "calibration/fit.h"
+#include "cluster/cluster.h"
 #include "config/embedded_data.h"
 
 namespace sextant::tuner {
@@ -32,8 +34,10 @@ Json calibrate(const CalibrateFlags& flags, const std::function<void(const std::
   for (const std::string& table : flags.tables) {
     for (calibration::MeasuredRow& row : calibration::read_measured(table)) rows.push_back(std::move(row));
   }
-  const calibration::Calibration fit =
-      calibration::calibrate(rows, {.folds = flags.folds, .progress = progress});
+  std::optional<cluster::Cluster> cluster;
+  if (!flags.cluster.empty()) cluster = cluster::load_cluster(flags.cluster);
+  const calibration::Calibration fit = calibration::calibrate(
+      rows, {.cluster = cluster ? &*cluster : nullptr, .folds = flags.folds, .progress = progress});
   base::write_file(
       flags.out, calibration::calibrated_text(calibration_file_text(), fit, base::join(flags.tables, ", ")));
   Json parameters = Json::array();

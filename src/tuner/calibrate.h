@@ -11,6 +11,7 @@ namespace sextant::tuner {
 
 struct CalibrateFlags {
   std::vector<std::string> tables;  ///< --table CSV, repeatable
+  std::string cluster;              ///< --cluster FILE|NAME, as ValidateFlags
   std::string out;                  ///< --out FILE: where the new efficiency.yaml goes
   int folds = 5;                    ///< of the cross-validation behind the intervals; 0: keep the intervals
 };
