@@ -33,7 +33,8 @@ void add_validate(CLI::App& app, Action& action) {
   command->add_option("--cluster", validate.cluster,
                       "file or name: the accelerator of rows that name none, or that name this one");
   command->add_option("--fail-above", flags->fail_above, "exit 1 when the mean absolute error is above this")
-      ->type_name("PERCENT");
+      ->type_name("PERCENT")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--markdown", validate.markdown, "write the errors of time as a page")
       ->type_name("FILE");
   command->add_option("--memory-markdown", validate.memory_markdown, "write the errors of memory as a page")

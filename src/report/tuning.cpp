@@ -134,7 +134,9 @@ std::string tuning_text(const Json& document, const Style& style) {
            style) +
       dim(", " + document.at("backend").get<std::string>(), style) + "\n\n";
   if (document.at("best").empty()) {
-    text += red("No legal layout fits.", style) + "\n\n";
+    text += red("No legal layout fits.", style) + "\n" +
+            "  Rejected, below, says why. --open all also tries uneven stages, more sharding and finer\n"
+            "  recomputation; --memory-margin leaves less memory free.\n\n";
   } else {
     text += gain_text(document, style) + "\n";
   }

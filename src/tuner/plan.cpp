@@ -119,6 +119,10 @@ void compare_leaves(const std::string& path, const Json& a, const Json& b, bool 
       const Json other = b.contains(key) ? b.at(key) : Json(nullptr);
       compare_leaves(path.empty() ? key : path + "." + key, value, other, only_changes, rows);
     }
+    for (const auto& [key, value] : b.items()) {
+      if (!a.contains(key))
+        compare_leaves(path.empty() ? key : path + "." + key, nullptr, value, only_changes, rows);
+    }
     return;
   }
   if (!only_changes || a != b) rows.push_back(difference_row(path, a, b));

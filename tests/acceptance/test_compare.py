@@ -23,6 +23,11 @@ class Differences(ProgramTest):
         self.assertEqual(rows["schedule"], ("interleaved", "1f1b"))
         self.assertNotIn("tp", rows)
 
+    def test_what_only_one_side_has_is_listed(self):
+        document = self.json_of(*compare("--set-b", "precision=fp8"))
+        rows = {row["term"]: (row["a"], row["b"]) for row in document["layout"]}
+        self.assertEqual(rows["fp8_recipe"], (None, "tensorwise"))
+
     def test_every_row_has_difference_and_ratio(self):
         document = self.json_of(*compare("--set-b", "vpp=1"))
         step = next(row for row in document["time"] if row["term"] == "step_s")

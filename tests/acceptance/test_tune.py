@@ -122,7 +122,9 @@ class Spaces(ProgramTest):
         points = document["space"]["points"]
         self.assertEqual(document["rejected"]["rules"]["kv-heads-by-tp"], points)
         self.assertEqual(document["rejected"]["rules"]["world-by-model-parallel"], points)
-        self.assertIn("No legal layout fits", self.text_of(*tune("--pin", "tp=3"), status=1))
+        text = self.text_of(*tune("--pin", "tp=3"), status=1)
+        self.assertIn("No legal layout fits", text)
+        self.assertIn("--open all", text)
 
     def test_nothing_fits_when_all_memory_is_to_stay_free(self):
         document = self.json_of(*tune("--memory-margin", "0.99"), status=1)

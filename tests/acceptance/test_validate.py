@@ -91,7 +91,8 @@ class Faults(ProgramTest):
                 self.assertIn(str(path), self.fault_of("validate", "--table", str(path)))
 
     def test_a_limit_that_is_no_number_is_refused(self):
-        self.assertIn("--fail-above", self.fault_of("validate", *MEMORY, "--fail-above", "little"))
+        for limit in ("little", "-1"):
+            self.assertIn("--fail-above", self.fault_of("validate", *MEMORY, "--fail-above", limit))
 
 
 if __name__ == "__main__":
