@@ -52,6 +52,7 @@ TEST(File, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read_file(path), "one\ntwo");
   EXPECT_THROW(read_file(path + ".missing"), UserError);
   EXPECT_THROW(read_file(testing::TempDir()), UserError);
+  EXPECT_THROW(read_file("/dev/zero"), UserError);
 }
 
 TEST(ParallelFor, VisitsEveryIndexOnceOnAnyNumberOfThreads) {

@@ -16,6 +16,10 @@ std::string read_file(const std::string& path) {
   if (std::filesystem::is_directory(path, status)) {
     throw UserError({path}, {}, "is a folder, a file was expected");
   }
+  if (std::filesystem::exists(path, status) && !std::filesystem::is_regular_file(path, status) &&
+      !std::filesystem::is_fifo(path, status)) {
+    throw UserError({path}, {}, "is a device or socket, a file was expected");
+  }
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw UserError({path}, {}, std::string("cannot be read: ") + std::strerror(errno));

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "backends/knobs.h"
 #include "backends/rules.h"
 #include "backends/workload.h"
 #include "base/error.h"
@@ -215,14 +216,97 @@ void open_all(search::Space& space, const training::Job& job, bool hypothetical)
   }
 }
 
+/// An "axis=value" argument; its positions name `flag`.
+std::pair<std::string, config::Node> flag_assignment(const std::string& flag, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw base::UserError({flag + " " + text}, {}, "is no axis=value; write it like " + flag + " tp=2");
+  }
+  auto assignment = config::parse_assignment(text);
+  assignment.second.position = {flag + " " + text};
+  return assignment;
+}
+
 void pin_axis(search::Space& space, const std::string& pin) {
-  const auto [name, value] = config::parse_assignment(pin);
+  const auto [name, value] = flag_assignment("--pin", pin);
   require_knob(name, "--pin " + pin);
   const Values values{config::as_text(value)};
   if (search::Axis* axis = find_axis(space, name)) {
     axis->values = values;
   } else {
     space.axes.push_back({name, values});
+  }
+}
+
+void refuse_contradictions(const SpaceFlags& flags) {
+  Values pinned;
+  for (const std::string& pin : flags.pins) {
+    const std::string name = flag_assignment("--pin", pin).first;
+    if (std::ranges::find(pinned, name) != pinned.end()) {
+      throw base::UserError({"--pin " + pin}, {}, name + " is pinned twice; keep one value");
+    }
+    if (std::ranges::find(flags.opens, name) != flags.opens.end()) {
+      throw base::UserError({"--pin " + pin}, {}, name + " is both pinned and opened; drop one of the two");
+    }
+    pinned.push_back(name);
+  }
+}
+
+bool recomputes_nothing(const parallel::Recompute& recompute) {
+  return recompute.granularity == parallel::RecomputeGranularity::kFull && recompute.layers == 0 &&
+         recompute.layer_ids.empty();
+}
+
+/// Whether `value` of the axis sets what the workload has already.
+bool is_own_value(const std::string& axis, const std::string& value, const parallel::Layout& own) {
+  parallel::Layout layout = own;
+  backends::set_knob(layout, axis, config::parse_assignment(axis + "=" + value).second);
+  if (recomputes_nothing(own.recompute) && layout.recompute == parallel::Recompute{}) return true;
+  return layout == own;
+}
+
+/// Adds the workload's own value to an axis that lacks it, so that its own layout is a point of the space.
+void include_own_value(search::Axis& axis, const training::Job& job, std::vector<std::string>* notes) {
+  for (const std::string& value : axis.values) {
+    if (is_own_value(axis.name, value, job.layout)) return;
+  }
+  const std::string own = backends::knob_value(job.layout, axis.name);
+  const bool number = own.find_first_not_of("0123456789") == std::string::npos;
+  auto place = axis.values.end();
+  if (number) {
+    place = std::ranges::find_if(axis.values,
+                                 [&](const std::string& v) { return std::stoll(v) > std::stoll(own); });
+  }
+  axis.values.insert(place, own);
+  if (notes != nullptr)
+    notes->push_back("the workload's own " + axis.name + " " + own + " was added to the space");
+}
+
+/// Without a named space, layers that no number of stages divides are dealt unevenly.
+void open_uneven_stages(search::Space& space, const training::Job& job, const SpaceFlags& flags,
+                        std::vector<std::string>* notes) {
+  if (!flags.space.empty() || layer_divisors(job).size() > 1 || job.cluster->gpus() == 1) return;
+  for (const char* axis : {"pp", "vpp", "first_layers", "last_layers"})
+    open_axis(space, axis, job, flags.hypothetical);
+  if (notes != nullptr) {
+    notes->push_back(
+        fmt::format("{} layers divide by no number of stages: uneven stages (first_layers, last_layers) "
+                    "were opened",
+                    job.model->layers()));
+  }
+}
+
+void refuse_unbuilt_schedules(const search::Space& space) {
+  for (const search::Axis& axis : space.axes) {
+    if (axis.name != "schedule") continue;
+    for (const std::string& value : axis.values) {
+      const auto algorithm = pipeline::algorithm_from_name(value);
+      if (algorithm && !pipeline::available(*algorithm)) {
+        throw base::UserError(
+            {"schedule " + value}, {},
+            "is known but cannot be projected yet; `sextant list schedules` shows which can");
+      }
+    }
   }
 }
 
@@ -242,18 +326,23 @@ config::Node load_space(const std::string& name) {
 
 }  // namespace
 
-search::Space layout_space(const training::Job& job, const SpaceFlags& flags) {
+search::Space layout_space(const training::Job& job, const SpaceFlags& flags,
+                           std::vector<std::string>* notes) {
+  refuse_contradictions(flags);
   search::Space space;
   const bool all = flags.space == "all" || std::ranges::find(flags.opens, "all") != flags.opens.end();
   if (all) {
     open_all(space, job, flags.hypothetical);
   } else {
     space = read_space(load_space(flags.space.empty() ? "case-study" : flags.space), job, flags.hypothetical);
+    open_uneven_stages(space, job, flags, notes);
   }
   for (const std::string& axis : flags.opens) {
     if (axis != "all") open_axis(space, axis, job, flags.hypothetical);
   }
+  for (search::Axis& axis : space.axes) include_own_value(axis, job, notes);
   for (const std::string& pin : flags.pins) pin_axis(space, pin);
+  refuse_unbuilt_schedules(space);
   sort_axes(space);
   // A value that cannot be set at all is the user's mistake, found before the search starts.
   PointApplier applier(space, job);
@@ -312,6 +401,11 @@ void PointApplier::finish() {
     if (layout.split == base_.split) layout.split = {};
     layout.split.layout.clear();
     if (layout.microbatch_group == base_.microbatch_group) layout.microbatch_group = 0;
+  }
+  // First and last counts of an axis take the place of a layout string.
+  if (layout.split.first_layers != base_.split.first_layers ||
+      layout.split.last_layers != base_.split.last_layers) {
+    layout.split.layout.clear();
   }
   backends::adapt_software(job_);
 }

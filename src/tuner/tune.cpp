@@ -199,7 +199,8 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   backends::Workload workload = read_inputs(flags.inputs);
   workload.job = with_margin(std::move(workload.job), flags.memory_margin);
   const training::Job& base = workload.job;
-  const search::Space space = trials::layout_space(base, flags.space);
+  std::vector<std::string> space_notes;
+  const search::Space space = trials::layout_space(base, flags.space, &space_notes);
   const auto factory = trials::projection_evaluators(space, base, flags.space.hypothetical);
   if (!flags.out.empty()) write_inputs(flags.out, workload);
   const search::Answer answer = run_search(space, *factory, flags, progress);
@@ -217,6 +218,7 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   document["wall_s"] = nullptr;
   document["baseline"] = baseline_json(base, flags.space.hypothetical);
   Json notes = Json::array();
+  for (const std::string& note : space_notes) notes.push_back(note);
   for (const std::string& warning : base.warnings) notes.push_back(warning);
   Json best = Json::array();
   trials::PointApplier applier(space, base);
