@@ -135,6 +135,17 @@ std::string layout_line(const Json& layout) {
   return text + " · " + cell(layout.at("precision")) + " · " + cell(layout.at("optimizer").at("sharding"));
 }
 
+std::string fit_text(const Json& memory, const Style& style) {
+  if (memory.at("fits").get<bool>()) return green("fits", style);
+  const double peak = memory.at("peak_bytes");
+  const double card = memory.at("card_bytes");
+  if (peak > card) return red("does not fit", style);
+  return yellow(fmt::format("does not fit beside the reserve, though the card has {}; memory_safety_margin "
+                            "{:.2f} would admit it",
+                            base::format_bytes(card), std::floor(100.0 * (1.0 - peak / card)) / 100.0),
+                style);
+}
+
 std::string memory_text(const Json& memory, const Style& style) {
   const double limit = memory.at("limit_bytes");
   Table table({"stage", "weights", "gradients", "optimizer", "activations", "logits", "comm.", "overhead",
@@ -150,10 +161,9 @@ std::string memory_text(const Json& memory, const Style& style) {
                gib(stage.at("overhead_bytes")), gib(stage.at("total_bytes")),
                total > limit ? red(picture, style) : green(picture, style)});
   }
-  const bool fits = memory.at("fits");
   return fmt::format("  peak {} of {} allowed: {}\n",
                      base::format_bytes(memory.at("peak_bytes").get<double>()), base::format_bytes(limit),
-                     fits ? green("fits", style) : red("does not fit", style)) +
+                     fit_text(memory, style)) +
          dim("  GiB by pipeline stage\n", style) + table.text(style);
 }
 

@@ -21,6 +21,8 @@ std::string list_text(const Json& rows, const Style& style);
 /// · bf16".
 std::string layout_line(const Json& layout);
 
+/// Whether a projection's peak fits: inside the margin, on the card only, or not at all.
+std::string fit_text(const Json& memory, const Style& style);
 /// Memory of one projection: a row a stage with a bar against the limit.
 std::string memory_text(const Json& memory, const Style& style);
 /// Time of one projection: the terms that add up to the step, then operations.

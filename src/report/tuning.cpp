@@ -34,11 +34,13 @@ std::string search_text(const Json& document, const Style& style) {
     text += fmt::format(", {} left out by bounds", count(space.at("pruned_by_bound")));
   }
   text += fmt::format(", {} fit\n", count(space.at("fit")));
-  text +=
-      space.at("certified").get<bool>()
-          ? "  " + green("certified", style) + ": no legal layout of this space that fits projects faster\n"
-          : "  " + yellow("not certified", style) +
-                ": the search was stopped before every legal layout was settled\n";
+  const char* claim = document.at("best").empty()
+                          ? ": no legal layout of this space fits\n"
+                          : ": no legal layout of this space that fits projects faster\n";
+  text += space.at("certified").get<bool>()
+              ? "  " + green("certified", style) + claim
+              : "  " + yellow("not certified", style) +
+                    ": the search was stopped before every legal layout was settled\n";
   text += fmt::format("  {:.2f} s\n", document.at("wall_s").get<double>());
   return text;
 }
@@ -106,7 +108,7 @@ std::string gain_text(const Json& document, const Style& style) {
     const double own = baseline.at("throughput").at("tokens_per_s_per_gpu");
     text +=
         fmt::format(", {:+.1f} % against your layout{}", (best / own - 1.0) * 100.0,
-                    baseline.at("memory").at("fits").get<bool>() ? "" : " (which does not fit in memory)");
+                    baseline.at("memory").at("fits").get<bool>() ? "" : " (which is above the memory limit)");
   } else {
     text += "; your own layout is illegal here";
   }

@@ -285,7 +285,10 @@ void include_own_value(search::Axis& axis, const training::Job& job, std::vector
 /// Without a named space, layers that no number of stages divides are dealt unevenly.
 void open_uneven_stages(search::Space& space, const training::Job& job, const SpaceFlags& flags,
                         std::vector<std::string>* notes) {
-  if (!flags.space.empty() || layer_divisors(job).size() > 1 || job.cluster->gpus() == 1) return;
+  const std::vector<std::int64_t> stages = divisors(job.model->layers(), job.cluster->gpus());
+  const bool divisible = std::ranges::any_of(
+      stages, [&](std::int64_t count) { return count > 1 && count < job.model->layers(); });
+  if (!flags.space.empty() || divisible || job.cluster->gpus() == 1) return;
   for (const char* axis : {"pp", "vpp", "first_layers", "last_layers"})
     open_axis(space, axis, job, flags.hypothetical);
   if (notes != nullptr) {

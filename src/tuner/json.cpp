@@ -90,7 +90,7 @@ Json layout_json(const training::Job& job) {
   return json;
 }
 
-Json memory_json(const training::Memory& memory) {
+Json memory_json(const training::Memory& memory, const cluster::Cluster& cluster) {
   Json stages = Json::array();
   for (const training::StageMemory& stage : memory.stages) {
     Json items = Json::array();
@@ -109,6 +109,7 @@ Json memory_json(const training::Memory& memory) {
                       {"items", std::move(items)}});
   }
   return {{"limit_bytes", memory.limit_bytes},
+          {"card_bytes", cluster.accelerator.memory_bytes},
           {"peak_bytes", memory.peak_bytes},
           {"peak_stage", memory.peak_stage},
           {"fits", memory.fits},

@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 /// "megatron-core@0.15", or the name alone when no version was named.
 Json backend_json(const training::Job& job);
 Json layout_json(const training::Job& job);
-Json memory_json(const training::Memory& memory);
+/// `cluster` says what the card has, the margin aside.
+Json memory_json(const training::Memory& memory, const cluster::Cluster& cluster);
 Json time_json(const training::Time& time);
 Json throughput_json(const training::Throughput& throughput);
 Json violations_json(std::span<const backends::Violation> violations);

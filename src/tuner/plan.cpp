@@ -40,7 +40,7 @@ Json project_job(training::Job job, bool hypothetical) {
   json["layout"] = layout_json(job);
   if (legal) {
     const training::Projection projection = training::project(job);
-    json["memory"] = memory_json(projection.memory);
+    json["memory"] = memory_json(projection.memory, *job.cluster);
     json["time"] = time_json(projection.time);
     json["throughput"] = throughput_json(projection.throughput);
     json["sources"] = projection.sources;

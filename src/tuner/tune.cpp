@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "backends/rules.h"
@@ -54,7 +55,7 @@ training::Job with_margin(training::Job job, std::optional<double> margin) {
 Json projected_json(const training::Job& job) {
   const training::Projection projection = training::project(job);
   return {{"layout", layout_json(job)},
-          {"memory", memory_json(projection.memory)},
+          {"memory", memory_json(projection.memory, *job.cluster)},
           {"time", time_json(projection.time)},
           {"throughput", throughput_json(projection.throughput)}};
 }
@@ -171,7 +172,13 @@ void write_exports(const std::string& folder, const backends::Workload& workload
 }
 
 /// Written before the search, so that a folder that cannot be written is found first.
-void write_inputs(const std::string& folder, const backends::Workload& workload) {
+void write_inputs(const TuneFlags& flags, const backends::Workload& workload) {
+  const std::string folder = flags.out;
+  const std::string& cluster = flags.inputs.cluster;
+  if (std::filesystem::is_regular_file(cluster)) {
+    base::write_file(folder + "/inputs/cluster-" + base::split(cluster, '/').back(),
+                     base::read_file(cluster));
+  }
   if (!workload.text.empty()) {
     const std::string name = base::split(workload.path, '/').back();
     base::write_file(folder + "/inputs/" + name, workload.text);
@@ -202,7 +209,7 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   std::vector<std::string> space_notes;
   const search::Space space = trials::layout_space(base, flags.space, &space_notes);
   const auto factory = trials::projection_evaluators(space, base, flags.space.hypothetical);
-  if (!flags.out.empty()) write_inputs(flags.out, workload);
+  if (!flags.out.empty()) write_inputs(flags, workload);
   const search::Answer answer = run_search(space, *factory, flags, progress);
 
   Json document;
