@@ -343,7 +343,9 @@ search::Space layout_space(const training::Job& job, const SpaceFlags& flags,
   for (const std::string& axis : flags.opens) {
     if (axis != "all") open_axis(space, axis, job, flags.hypothetical);
   }
-  for (search::Axis& axis : space.axes) include_own_value(axis, job, notes);
+  if (all || flags.space.empty()) {  // a space that was asked for by name is taken as it is written
+    for (search::Axis& axis : space.axes) include_own_value(axis, job, notes);
+  }
   for (const std::string& pin : flags.pins) pin_axis(space, pin);
   refuse_unbuilt_schedules(space);
   sort_axes(space);

@@ -21,10 +21,10 @@ struct SpaceFlags {
   bool hypothetical = false;       ///< admit schedules that the backend cannot launch
 };
 
-/// The space for `job`: axes in the order in which a tree search should fix them (degrees first). The
-/// workload's own value is added to every axis that is not pinned, so that its own layout competes; `notes`
-/// (may be null) receives what was added. Throws base::UserError for an unknown space, axis or value, and for
-/// contradictory flags.
+/// The space for `job`: axes in the order in which a tree search should fix them (degrees first). Unless a
+/// space was named, the workload's own value is added to every axis that is not pinned, so that its own
+/// layout competes; `notes` (may be null) receives what was added. Throws base::UserError for an unknown
+/// space, axis or value, and for contradictory flags.
 search::Space layout_space(const training::Job& job, const SpaceFlags& flags,
                            std::vector<std::string>* notes = nullptr);
 

@@ -75,6 +75,30 @@ TEST(LayoutSpace, PinsAndOpensAxesAndRefusesUnknownOnes) {
   EXPECT_THROW(layout_space(job, {.space = "no-such-space", .pins = {}, .opens = {}}), base::UserError);
 }
 
+TEST(LayoutSpace, HoldsTheWorkloadsOwnLayoutUnlessASpaceIsNamed) {
+  training::Job job = mixtral_on("mi355x:4x8");
+  job.layout.micro_batch = 16;
+  std::vector<std::string> notes;
+  const auto micro_batches = [](const search::Space& space) {
+    return std::ranges::find(space.axes, "mbs", &search::Axis::name)->values;
+  };
+  EXPECT_EQ(micro_batches(layout_space(job, {}, &notes)).back(), "16");
+  EXPECT_THAT(notes, testing::ElementsAre("the workload's own mbs 16 was added to the space"));
+  EXPECT_EQ(micro_batches(layout_space(job, {.space = "case-study", .pins = {}, .opens = {}})).back(), "8");
+}
+
+TEST(LayoutSpace, OpensUnevenStagesWhereLayersDivideByNoNumberOfStages) {
+  training::Job job = mixtral_on("mi355x:4x8");
+  auto model = std::make_shared<model::Model>(*job.model);
+  model->class_of_layer.resize(61, 0);
+  job.model = model;
+  const search::Space space = layout_space(job, {});
+  const auto axis = std::ranges::find(space.axes, "last_layers", &search::Axis::name);
+  ASSERT_NE(axis, space.axes.end());
+  // 61 layers on 8 ranks are 7 each and 5 over: two fewer to two more than 7 on the last.
+  for (const char* count : {"5", "6", "7", "8", "9"}) EXPECT_THAT(axis->values, testing::Contains(count));
+}
+
 TEST(LayoutSpace, DenseModelsHaveNoExpertAxes) {
   backends::ReadOptions options;
   options.cluster = cluster::cluster_from_name("h100-80:1x8");
