@@ -25,7 +25,7 @@ class Document(ProgramTest):
                                "microbatch_group_size sequence_parallel rank_order schedule recompute moe_dispatch "
                                "overlap precision optimizer stage_layers")
         self.assert_has_fields(document["layout"]["recompute"], "granularity method layers modules")
-        self.assert_has_fields(document["memory"], "limit_bytes peak_bytes fits stages")
+        self.assert_has_fields(document["memory"], "limit_bytes card_bytes peak_bytes fits stages")
         self.assert_has_fields(document["memory"]["stages"][0],
                                "stage in_flight total_bytes " + " ".join(MEMORY_GROUPS))
         self.assert_has_fields(document["time"], "step_s bubble_fraction by_operation " + " ".join(TIME_TERMS))

@@ -104,11 +104,21 @@ class Spaces(ProgramTest):
         self.assertGreaterEqual(opened["best"][0]["throughput"]["tokens_per_s_per_gpu"],
                                 pinned["best"][0]["throughput"]["tokens_per_s_per_gpu"])
 
-    def test_a_space_file_of_one_point_scores_that_point(self):
+    def space_of(self, text, *arguments):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "space.yaml"
-            path.write_text("name: one\naxes:\n  pp: [4]\n  vpp: [1]\n  ep: [8]\n  cp: [2]\n", encoding="utf-8")
-            document = self.json_of(*tune("--space", str(path)))
+            path.write_text(text, encoding="utf-8")
+            return self.json_of(*tune("--space", str(path), *arguments))
+
+    def test_the_workload_of_a_space_file_competes_with_it(self):
+        # The workload has PP 4, which the file does not list.
+        document = self.space_of("axes:\n  pp: [2, 8]\n  vpp: [1]\n")
+        self.assertEqual(document["space"]["axes"]["pp"], ["2", "4", "8"])
+        self.assertTrue(any("own pp 4" in note for note in document["notes"]))
+
+    def test_a_space_of_one_point_scores_that_point(self):
+        document = self.space_of("name: one\naxes:\n  pp: [4]\n  vpp: [1]\n  ep: [8]\n", "--pin", "vpp=1", "--pin",
+                                 "cp=2")
         self.assertEqual(document["space"]["name"], "one")
         self.assertEqual((document["space"]["points"], document["space"]["legal"]), (1, 1))
         settings = ("--set", "vpp=1", "--set", "cp=2", "--set", "schedule=1f1b", "--set", "overlap_p2p=false")
@@ -135,6 +145,15 @@ class Spaces(ProgramTest):
         tight = self.json_of(*tune("--memory-margin", "0.2"))["space"]["fit"]
         wide = self.json_of(*tune("--memory-margin", "0"))["space"]["fit"]
         self.assertLess(tight, wide)
+
+    def test_layers_that_no_number_of_stages_divides_are_dealt_unevenly(self):
+        # DeepSeek-V3 has 61 layers, a prime.
+        document = self.json_of("tune", "--model", "deepseek-v3", "--cluster", "h200:32x8", "--set", "gbs=1024",
+                                "--set", "precision=fp8", "--top", "1")
+        self.assertIn("first_layers", document["space"]["axes"])
+        self.assertTrue(any("uneven stages" in note for note in document["notes"]))
+        layout = document["best"][0]["layout"]
+        self.assertEqual(sum(layout["stage_layers"]), 61)
 
     def test_axes_of_experts_are_left_out_for_a_dense_model(self):
         axes = self.json_of("tune", *LLAMA)["space"]["axes"]
@@ -178,6 +197,10 @@ class Faults(ProgramTest):
     def test_unknown_axes_name_the_nearest(self):
         self.assertIn("did you mean tp", self.fault_of(*tune("--pin", "tpp=3")))
         self.assertIn("did you mean tp", self.fault_of(*tune("--open", "tpp")))
+
+    def test_contradictory_pins_are_refused(self):
+        self.assertIn("pinned twice", self.fault_of(*tune("--pin", "tp=1", "--pin", "tp=2")))
+        self.assertIn("both pinned and opened", self.fault_of(*tune("--pin", "loss=fused", "--open", "loss")))
 
     def test_values_that_cannot_be_set_are_refused_before_the_search(self):
         for pin in ("tp=abc", "tp=0", "tp", "precision=fp13"):
