@@ -264,8 +264,8 @@ TEST(Parameters, OfMixtral8x7bOnSixteenGpusFillThreeBuckets) {
 TEST(Parameters, KeyValueHeadsAreReplicatedBelowOneARank) {
   parallel::Layout l = layout_of(4096);
   l.tp = 16;  // 8 key-value heads: each rank holds one whole head, 2 query heads
-  const cost::Gemm* gemm =
-      find_gemm(describe_layer(llama_8b(), llama_8b().classes[0], l, {}), "qkv projection", Phase::kForward);
+  const Description layer = describe_layer(llama_8b(), llama_8b().classes[0], l, {});
+  const cost::Gemm* gemm = find_gemm(layer, "qkv projection", Phase::kForward);
   ASSERT_NE(gemm, nullptr);
   EXPECT_EQ(gemm->n, 2 * 128 + 2 * 128);
 }
