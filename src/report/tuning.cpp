@@ -1,10 +1,13 @@
 #include "report/tuning.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/units.h"
 #include "report/planning.h"
@@ -45,6 +48,28 @@ std::string search_text(const Json& document, const Style& style) {
   return text;
 }
 
+/// What the search turned and layout_line does not show.
+std::string searched_text(const Json& axes, const Json& layout) {
+  std::string text;
+  if (axes.contains("loss")) text += " · loss " + layout.at("loss").get<std::string>();
+  if (axes.contains("sync_free"))
+    text += fmt::format(" · sync-free {}", layout.at("sync_free_stage").get<int>());
+  std::string overlaps;
+  bool turned = false;
+  for (const auto& [axis, field, word] :
+       {std::tuple("overlap_grad_reduce", "gradient_reduce", "gradients"),
+        std::tuple("overlap_param_gather", "parameter_gather", "parameters"),
+        std::tuple("overlap_tp", "tensor_parallel", "tp"), std::tuple("overlap_p2p", "point_to_point", "p2p"),
+        std::tuple("overlap_moe", "moe_dispatch", "experts")}) {
+    if (!axes.contains(axis)) continue;
+    turned = true;
+    if (layout.at("overlap").at(field).get<bool>())
+      overlaps += (overlaps.empty() ? "" : "+") + std::string(word);
+  }
+  if (turned) text += " · overlap " + (overlaps.empty() ? "nothing" : overlaps);
+  return text;
+}
+
 std::string best_text(const Json& document, const Style& style) {
   Table table({"#", "tokens/s/GPU", "90 % interval", "step", "MFU", "GiB", "layout"},
               {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
@@ -55,18 +80,24 @@ std::string best_text(const Json& document, const Style& style) {
     }
     const Json& throughput = entry.at("throughput");
     const bool fits = entry.at("memory").at("fits");
-    table.add(
-        {label, rate(throughput.at("tokens_per_s_per_gpu")),
-         rate(throughput.at("interval")[0]) + "-" + rate(throughput.at("interval")[1]),
-         base::format_seconds(entry.at("time").at("step_s").get<double>()),
-         throughput.at("mfu").is_null() ? "-"
-                                        : fmt::format("{:.1f} %", throughput.at("mfu").get<double>() * 100),
-         gib(entry.at("memory").at("peak_bytes")) + (fits ? "" : " !"), layout_line(entry.at("layout"))});
+    table.add({label, rate(throughput.at("tokens_per_s_per_gpu")),
+               rate(throughput.at("interval")[0]) + "-" + rate(throughput.at("interval")[1]),
+               base::format_seconds(entry.at("time").at("step_s").get<double>()),
+               throughput.at("mfu").is_null()
+                   ? "-"
+                   : fmt::format("{:.1f} %", throughput.at("mfu").get<double>() * 100),
+               gib(entry.at("memory").at("peak_bytes")) + (fits ? "" : " !"),
+               layout_line(entry.at("layout")) +
+                   searched_text(document.at("space").at("axes"), entry.at("layout"))});
   };
-  add("you", document.at("baseline"));
+  const bool given = document.at("baseline").at("source") == "workload";
+  add(given ? "you" : "-", document.at("baseline"));
   for (const Json& entry : document.at("best")) add(std::to_string(entry.at("rank").get<int>()), entry);
-  std::string text =
-      bold("Best layouts", style) + dim("   (you: the workload's own; ! does not fit)", style) + "\n";
+  std::string text = bold("Best layouts", style) +
+                     dim(given ? "   (you: the workload's own; ! does not fit)"
+                               : "   (-: the default layout; ! does not fit)",
+                         style) +
+                     "\n";
   return text + table.text(style);
 }
 
@@ -83,6 +114,13 @@ std::string rejected_text(const Json& document, const Style& style) {
          table.text(style);
 }
 
+std::string first_rule(const Json& row) {
+  const Json& rules = row.at("rules");
+  if (rules.empty()) return "-";
+  return rules[0].get<std::string>() +
+         (rules.size() > 1 ? fmt::format(" and {} more", rules.size() - 1) : "");
+}
+
 std::string sensitivity_text(const Json& document, const Style& style) {
   Table table({"axis", "from", "to", "tokens/s/GPU", "change", "GiB", ""},
               {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
@@ -91,7 +129,7 @@ std::string sensitivity_text(const Json& document, const Style& style) {
     table.add({row.at("axis").get<std::string>(), row.at("from").get<std::string>(),
                row.at("to").get<std::string>(), legal ? rate(row.at("tokens_per_s_per_gpu")) : "-",
                legal ? signed_percent(row.at("change")) : "-", legal ? gib(row.at("peak_bytes")) : "-",
-               !legal                       ? "illegal"
+               !legal                       ? "illegal: " + first_rule(row)
                : row.at("fits").get<bool>() ? ""
                                             : red("does not fit", style)});
   }
@@ -104,15 +142,29 @@ std::string gain_text(const Json& document, const Style& style) {
   std::string text = bold("Answer", style) + "\n  " + layout_line(winner.at("layout")) + "\n";
   const double best = winner.at("throughput").at("tokens_per_s_per_gpu");
   text += fmt::format("  {} tokens/s/GPU projected", bold(fmt::format("{:.0f}", best), style));
+  const bool given = baseline.at("source") == "workload";
   if (baseline.contains("throughput")) {
     const double own = baseline.at("throughput").at("tokens_per_s_per_gpu");
-    text +=
-        fmt::format(", {:+.1f} % against your layout{}", (best / own - 1.0) * 100.0,
-                    baseline.at("memory").at("fits").get<bool>() ? "" : " (which is above the memory limit)");
+    text += fmt::format(
+        ", {:+.1f} % against {}{}", (best / own - 1.0) * 100.0, given ? "your layout" : "the default layout",
+        baseline.at("memory").at("fits").get<bool>() ? "" : " (which is above the memory limit)");
   } else {
-    text += "; your own layout is illegal here";
+    text += given ? "; your own layout is illegal here" : "; the default layout is illegal here";
   }
   return text + "\n";
+}
+
+std::string nothing_text(const Json& document, const Style& style) {
+  if (document.at("space").at("legal").get<double>() == 0) {
+    return red("No layout of this space is legal.", style) +
+           "\n  Rejected, below, counts what each rule refuses; `sextant project` with the same --set says "
+           "how to mend\n"
+           "  one layout. --open all tries every knob; a --pin may be what stands in the way.\n";
+  }
+  return red("No legal layout of this space fits in memory.", style) +
+         "\n  --open all also tries uneven stages, more sharding and finer recomputation; a smaller "
+         "--memory-margin\n"
+         "  leaves less memory free; more nodes (--set num_nodes=N) hold more.\n";
 }
 
 std::string exports_text(const Json& document, const Style& style) {
@@ -136,9 +188,7 @@ std::string tuning_text(const Json& document, const Style& style) {
            style) +
       dim(", " + document.at("backend").get<std::string>(), style) + "\n\n";
   if (document.at("best").empty()) {
-    text += red("No legal layout fits.", style) + "\n" +
-            "  Rejected, below, says why. --open all also tries uneven stages, more sharding and finer\n"
-            "  recomputation; --memory-margin leaves less memory free.\n\n";
+    text += nothing_text(document, style) + "\n";
   } else {
     text += gain_text(document, style) + "\n";
   }
@@ -161,6 +211,78 @@ std::string tuning_text(const Json& document, const Style& style) {
   return text;
 }
 
+namespace {
+
+/// Tables up to this long are printed row by row; of longer ones the rows that are furthest off.
+constexpr std::size_t kAllRows = 40;
+constexpr std::size_t kFurthestRows = 10;
+
+/// The rows to print, and in `title` which they are. Halves and doubles are equally far off.
+std::vector<Json> rows_to_print(const Json& rows, std::string& title) {
+  std::vector<Json> chosen(rows.begin(), rows.end());
+  if (chosen.size() <= kAllRows) return chosen;
+  title += fmt::format(", the {} of {} furthest off", kFurthestRows, chosen.size());
+  std::ranges::stable_sort(chosen, std::ranges::greater{}, [](const Json& row) {
+    const Json& error = row.at("error");
+    return error.is_null() ? -1.0 : std::abs(std::log1p(error.get<double>()));
+  });
+  chosen.resize(kFurthestRows);
+  return chosen;
+}
+
+std::string figure(const Json& value) {
+  const double number = value;
+  return std::abs(number) >= 1000.0 ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
+}
+
+std::string error_percent(const Json& error) {
+  return error.is_null() ? "-" : fmt::format("{:+.1f}", error.get<double>() * 100.0);
+}
+
+std::string time_rows_text(const Json& rows, const Style& style) {
+  Table table({"id", "metric", "projected", "measured", "error %", "inside interval"},
+              {Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  std::string title = "Rows";
+  for (const Json& row : rows_to_print(rows, title)) {
+    const double measured = row.at("measured");
+    const bool inside = row.at("low").get<double>() <= measured && measured <= row.at("high").get<double>();
+    table.add({row.at("id").get<std::string>(), row.at("metric").get<std::string>(),
+               figure(row.at("projected")), figure(row.at("measured")), error_percent(row.at("error")),
+               inside ? "yes" : "no"});
+  }
+  return "\n" + bold(title, style) + dim(", error of time", style) + "\n" + table.text(style);
+}
+
+std::string memory_rows_text(const Json& rows, const Style& style) {
+  Table table({"id", "projected GiB", "measured GiB", "error %", "ran", "projected to fit"},
+              {Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  std::string title = "Rows of memory";
+  for (const Json& row : rows_to_print(rows, title)) {
+    table.add({row.at("id").get<std::string>(), gib(row.at("projected_bytes")),
+               row.at("measured_bytes").is_null() ? "-" : gib(row.at("measured_bytes")),
+               error_percent(row.at("error")), row.at("status") == "ran" ? "yes" : "out of memory",
+               row.at("fits").get<bool>() ? "yes" : "no"});
+  }
+  return "\n" + bold(title, style) + "\n" + table.text(style);
+}
+
+/// Reasons with the ids they hold for; of many rows the first ids.
+std::string skipped_text(const Json& skipped, const Style& style) {
+  std::map<std::string, std::vector<std::string>> reasons;
+  for (const Json& row : skipped) reasons[row.at("reason")].push_back(row.at("id"));
+  std::string text = "\n" + bold("Skipped", style) + "\n";
+  for (const auto& [reason, ids] : reasons) {
+    const std::size_t shown = skipped.size() <= kAllRows ? ids.size() : std::min(ids.size(), kFurthestRows);
+    std::string list = fmt::format("{}", fmt::join(ids.begin(), ids.begin() + std::ptrdiff_t(shown), ", "));
+    if (shown < ids.size()) list += fmt::format(" and {} more", ids.size() - shown);
+    text += fmt::format("  {:>4}  {}\n", ids.size(), wrapped(reason, style.width - 8, 8));
+    text += "        " + dim(wrapped(list, style.width - 8, 8), style) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string validation_text(const Json& document, const Style& style) {
   Table table({"slice", "rows", "MAPE %", "median %", "p90 %", "bias %", "coverage %", "tau", "regret %"},
               std::vector<Align>{Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
@@ -175,6 +297,7 @@ std::string validation_text(const Json& document, const Style& style) {
   std::string text;
   if (!document.at("rows").empty()) {
     text += bold("Time", style) + dim(", error = projected/measured - 1", style) + "\n" + table.text(style);
+    text += time_rows_text(document.at("rows"), style);
   }
   const Json& memory = document.at("memory");
   if (!memory.at("rows").empty()) {
@@ -182,14 +305,12 @@ std::string validation_text(const Json& document, const Style& style) {
     text += fmt::format("  {} rows, MAPE {} %, missed out-of-memory {}, false out-of-memory {}\n",
                         memory.at("rows").size(), percent(memory.at("mape")), count(memory.at("missed_oom")),
                         count(memory.at("false_oom")));
+    text += memory_rows_text(memory.at("rows"), style);
   }
-  std::map<std::string, int> reasons;
-  for (const Json& row : document.at("skipped")) ++reasons[row.at("reason").get<std::string>()];
-  if (!reasons.empty()) text += "\n" + bold("Skipped", style) + "\n";
-  for (const auto& [reason, rows] : reasons) {
-    text += fmt::format("  {:>4}  {}\n", rows, wrapped(reason, style.width - 8, 8));
-  }
-  return text;
+  if (text.empty()) text = red("No row could be projected.", style) + "\n";
+  if (!document.at("skipped").empty()) text += skipped_text(document.at("skipped"), style);
+  // Whatever part comes first, it stands at the top.
+  return text.starts_with('\n') ? text.substr(1) : text;
 }
 
 std::string calibration_text(const Json& document, const Style& style) {

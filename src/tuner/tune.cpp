@@ -88,13 +88,27 @@ Json space_json(const search::Space& space, const search::Answer& answer) {
           {"certified", answer.certified}};
 }
 
+/// The name under which a count of search::Evaluator::count_violations stands.
+std::string_view rule_name(std::span<const backends::Rule> rules, std::size_t index) {
+  return index < rules.size() ? rules[index].name : "knob-without-effect";
+}
+
+Json violated_names(const training::Job& job, std::span<const std::int64_t> violated) {
+  Json names = Json::array();
+  const auto rules = backends::rules(job.backend, job.backend_version);
+  for (std::size_t i = 0; i < violated.size(); ++i) {
+    if (violated[i] > 0) names.push_back(rule_name(rules, i));
+  }
+  return names;
+}
+
 Json rejected_json(const training::Job& job, const search::Answer& answer) {
   Json rules = Json::object();
   const auto known = backends::rules(job.backend, job.backend_version);
   std::vector<std::pair<std::int64_t, std::string_view>> counted;
   for (std::size_t i = 0; i < answer.violated.size(); ++i) {
     if (answer.violated[i] == 0) continue;
-    counted.emplace_back(answer.violated[i], i < known.size() ? known[i].name : "knob-without-effect");
+    counted.emplace_back(answer.violated[i], rule_name(known, i));
   }
   std::ranges::stable_sort(counted, std::ranges::greater{},
                            &std::pair<std::int64_t, std::string_view>::first);
@@ -103,8 +117,8 @@ Json rejected_json(const training::Job& job, const search::Answer& answer) {
 }
 
 /// ±1 step of each axis around `point`: a peak or a basin?
-Json sensitivity_json(const search::Space& space, const search::Scored& winner, search::Evaluator& evaluator,
-                      std::size_t rules) {
+Json sensitivity_json(const search::Space& space, const training::Job& job, const search::Scored& winner,
+                      search::Evaluator& evaluator, std::size_t rules) {
   Json rows = Json::array();
   std::vector<std::int64_t> violated(rules);
   for (std::size_t axis = 0; axis < space.axes.size(); ++axis) {
@@ -116,8 +130,10 @@ Json sensitivity_json(const search::Space& space, const search::Scored& winner, 
       Json row{{"axis", space.axes[axis].name},
                {"from", space.axes[axis].values[winner.point[axis]]},
                {"to", space.axes[axis].values[point[axis]]}};
+      std::ranges::fill(violated, 0);
       const bool legal = evaluator.count_violations(point, violated);
       row["legal"] = legal;
+      if (!legal) row["rules"] = violated_names(job, violated);
       if (legal) {
         const search::Outcome outcome = evaluator.evaluate(point);
         row["fits"] = outcome.fits;
@@ -224,6 +240,8 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   document["trials"] = {{"evaluated", count_json(answer.evaluated)}, {"failed", 0}};
   document["wall_s"] = nullptr;
   document["baseline"] = baseline_json(base, flags.space.hypothetical);
+  // With --model there is no workload: the layout compared against is the default one.
+  document["baseline"]["source"] = flags.inputs.workload.empty() ? "default" : "workload";
   Json notes = Json::array();
   for (const std::string& note : space_notes) notes.push_back(note);
   for (const std::string& warning : base.warnings) notes.push_back(warning);
@@ -245,7 +263,8 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   document["sensitivity"] = Json::array();
   if (!answer.best.empty()) {
     const auto evaluator = factory->make();
-    document["sensitivity"] = sensitivity_json(space, answer.best.front(), *evaluator, factory->rules());
+    document["sensitivity"] =
+        sensitivity_json(space, base, answer.best.front(), *evaluator, factory->rules());
   }
   document["pareto"] = pareto_json(space, answer);
   document["notes"] = std::move(notes);

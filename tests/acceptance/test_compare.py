@@ -62,6 +62,25 @@ class Differences(ProgramTest):
                     if line.startswith("  tokens_per_s "))
         self.assertRegex(line, r"^  tokens_per_s +\d+ +\d+ +0\.\d+$")
 
+    def test_the_text_is_headed_by_model_and_cluster(self):
+        self.assertRegex(self.text_of(*compare("--set-b", "vpp=1")), r"^mixtral-8x22b on mi355x:8x8\nA  TP")
+
+    def test_equal_layouts_are_said_to_be_the_same(self):
+        text = self.text_of("compare", LLAMA_WORKLOAD, LLAMA_WORKLOAD, "--cluster", "h100-80:1x8")
+        self.assertIn("\n  the layouts are the same\n", text)
+
+    def test_values_are_printed_as_what_they_are(self):
+        # One stage has no bubble: what is left of it are rounding errors.
+        text = self.text_of("compare", LLAMA_WORKLOAD, "--cluster", "h100-80:1x8", "--set", "pp=1",
+                            "--set-b", "tp=4")
+        self.assertNotRegex(text, r"e[-+]\d\d")
+        self.assertNotIn(" 0.0 us", text)
+        self.assertRegex(text, r"\n  bubble_s +0\.000 s +0\.000 s +-\n")
+        self.assertRegex(text, r"\n  bubble_fraction +0\.0 % +0\.0 % +-\n")
+        self.assertRegex(text, r"\n  mfu +\d+\.\d % +\d+\.\d % +\d\.\d+\n")
+        self.assertRegex(text, r"\n  interval +\d+ to \d+ +\d+ to \d+ +-\n")
+        self.assertRegex(text, r"\n  critical_stage +\d+ +\d+ +-\n")
+
 
 class Faults(ProgramTest):
     def test_one_side_is_not_enough(self):

@@ -110,11 +110,12 @@ class Spaces(ProgramTest):
             path.write_text(text, encoding="utf-8")
             return self.json_of(*tune("--space", str(path), *arguments))
 
-    def test_the_workload_of_a_space_file_competes_with_it(self):
-        # The workload has PP 4, which the file does not list.
-        document = self.space_of("axes:\n  pp: [2, 8]\n  vpp: [1]\n")
-        self.assertEqual(document["space"]["axes"]["pp"], ["2", "4", "8"])
-        self.assertTrue(any("own pp 4" in note for note in document["notes"]))
+    def test_the_workloads_own_layout_competes_unless_a_space_is_named(self):
+        document = self.json_of(*tune("--set", "mbs=16"))
+        self.assertEqual(document["space"]["axes"]["mbs"][-1], "16")
+        self.assertTrue(any("own mbs 16" in note for note in document["notes"]))
+        named = self.json_of(*tune("--set", "mbs=16", "--space", "case-study"))
+        self.assertEqual(named["space"]["axes"]["mbs"][-1], "8")
 
     def test_a_space_of_one_point_scores_that_point(self):
         document = self.space_of("name: one\naxes:\n  pp: [4]\n  vpp: [1]\n  ep: [8]\n", "--pin", "vpp=1", "--pin",
@@ -133,7 +134,7 @@ class Spaces(ProgramTest):
         self.assertEqual(document["rejected"]["rules"]["kv-heads-by-tp"], points)
         self.assertEqual(document["rejected"]["rules"]["world-by-model-parallel"], points)
         text = self.text_of(*tune("--pin", "tp=3"), status=1)
-        self.assertIn("No legal layout fits", text)
+        self.assertIn("No layout of this space is legal", text)
         self.assertIn("--open all", text)
 
     def test_nothing_fits_when_all_memory_is_to_stay_free(self):

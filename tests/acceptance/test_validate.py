@@ -1,8 +1,9 @@
 """`sextant validate`: projections held against measured runs."""
 import pathlib
+import re
 import tempfile
 
-from program import ProgramTest, run_test_file
+from program import ROOT, ProgramTest, run_program, run_test_file
 
 TABLES = "data/calibration/measured"
 TRAINING = ("--table", f"{TABLES}/training_measured.csv")
@@ -75,6 +76,56 @@ class Tables(ProgramTest):
 
     def test_the_table_for_people_has_a_row_for_all(self):
         self.assertRegex(self.text_of("validate", *TRAINING), r"\n  all +\d")
+
+
+class OwnTables(ProgramTest):
+    """What a user's own table is told."""
+
+    def answer_for(self, rows, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "measured.csv"
+            path.write_text(HEADER + rows, encoding="utf-8")
+            return run_program("validate", "--table", str(path), *arguments)
+
+    def test_each_row_of_a_short_table_is_printed(self):
+        answer = self.answer_for(ROW.format(step_s=10) + ROW.format(step_s=1000).replace("A-1", "A-2"))
+        self.assertEqual(answer.status, 0, answer.errors)
+        self.assertRegex(answer.output, r"\AT")
+        self.assertRegex(answer.output, r"\n  A-1 +step_time_s +\S+ +10 +[-+]\d+\.\d +(yes|no)\n")
+        self.assertRegex(answer.output, r"\n  A-2 +step_time_s +\S+ +1000 +-\d+\.\d +no\n")
+
+    def test_of_a_long_table_the_ten_furthest_off_are_printed(self):
+        text = self.text_of("validate", *TRAINING)
+        self.assertIn("Rows, the 10 of 805 furthest off", text)
+        self.assertEqual(len(re.findall(r" (?:yes|no)\n", text.split("\nRows,")[1].split("\n\n")[0] + "\n")), 10)
+
+    def test_skipped_rows_are_named_with_the_reason(self):
+        unknown = ROW.format(step_s=10).replace("A-1", "A-7").replace("llama-3.1-8b", "foo-9b")
+        answer = self.answer_for(ROW.format(step_s=10) + unknown)
+        self.assertEqual(answer.status, 0)
+        self.assertRegex(answer.output, r"\n     1  the model `foo-9b` is not in the catalogue[^\n]*\n +A-7\n")
+
+    def test_no_row_at_all_is_status_1(self):
+        answer = self.answer_for(ROW.format(step_s=10).replace("llama-3.1-8b", "foo-9b"))
+        self.assertEqual(answer.status, 1)
+        self.assertRegex(answer.output, r"\ANo row could be projected\.\n")
+
+    def test_a_memory_table_starts_without_a_blank_line(self):
+        self.assertRegex(self.text_of("validate", *MEMORY), r"\AMemory\n")
+
+    def test_a_page_names_its_table_and_claims_a_fit_for_the_own_one_only(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            self.answer_for(ROW.format(step_s=10), "--markdown", str(page))
+            text = page.read_text(encoding="utf-8")
+            self.assertIn("/measured.csv`", text)
+            self.assertNotIn("training_measured", text)
+            self.assertNotIn("fitted on these rows", text)
+            self.answer_for(ROW.format(step_s=10), "--memory-markdown", str(page))
+            self.assertNotIn("memory_measured", page.read_text(encoding="utf-8"))
+            run_program("validate", *TRAINING, "--markdown", str(page))
+            self.assertEqual(page.read_text(encoding="utf-8"),
+                             (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8"))
 
 
 class Faults(ProgramTest):
