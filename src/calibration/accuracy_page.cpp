@@ -135,12 +135,22 @@ std::string group_table(const Validation& validation) {
   return text;
 }
 
+std::string file_list(const PageTables& tables) {
+  std::string list;
+  for (const std::string& file : tables.files) list += (list.empty() ? "`" : ", `") + file + "`";
+  return list;
+}
+
 }  // namespace
 
-std::string time_page(const Validation& validation) {
+std::string time_page(const Validation& validation, const PageTables& tables) {
+  const std::string rows =
+      tables.fitted
+          ? "Every row of `data/calibration/measured/training_measured.csv` that can be expressed is\n"
+          : fmt::format("Every row of {} that can be expressed is\n", file_list(tables));
   return "# How far projected step times are off\n\n"
-         "Generated; do not edit. Every row of `data/calibration/measured/training_measured.csv` that can be "
-         "expressed is\n"
+         "Generated; do not edit. " +
+         rows +
          "projected and compared. Errors are projected/measured − 1 of *time*, in percent, whatever the row "
          "prints;\n"
          "*mean ln* is the mean |ln(projected/measured)|; *coverage* the share of rows inside the 90 % "
@@ -148,9 +158,10 @@ std::string time_page(const Validation& validation) {
          "projection claims; *τ* Kendall's rank correlation and *regret* how much slower the layout "
          "projected fastest\n"
          "really is than the fastest, both in groups of three or more rows of one model, GPU count, batch "
-         "and sequence.\n"
-         "Parameters were fitted on these rows (`data/calibration/efficiency.yaml` says which), so this is "
-         "no blind test.\n"
+         "and sequence.\n" +
+         (tables.fitted ? "Parameters were fitted on these rows (`data/calibration/efficiency.yaml` says "
+                          "which), so this is no blind test.\n"
+                        : "") +
          "What rows leave blank is taken from `data/calibration/sources.yaml`, where each assumption has its "
          "reason.\n\n"
          "## By publisher\n\n" +
@@ -158,7 +169,7 @@ std::string time_page(const Validation& validation) {
          "\n## Left out\n\n" + skipped_table(validation);
 }
 
-std::string memory_page(const Validation& validation) {
+std::string memory_page(const Validation& validation, const PageTables& tables) {
   const MemorySummary summary = summarise_memory(validation.memories);
   const auto complete = [](const MemoryError& e) {
     return is_table_row(e) && !is_test(e) && e.complete && e.measured() && !e.upper_bound;
@@ -167,8 +178,11 @@ std::string memory_page(const Validation& validation) {
   const auto training = [](const MemoryError& e) { return !is_table_row(e); };
   std::string text =
       "# How far projected memory is off\n\n"
-      "Generated; do not edit. Rows of `data/calibration/measured/memory_measured.csv`, and those of\n"
-      "`training_measured.csv` that print a peak. *Allocated* is the peak of torch's allocator, *reserved* "
+      "Generated; do not edit. " +
+      (tables.fitted ? "Rows of `data/calibration/measured/memory_measured.csv`, and those of\n"
+                       "`training_measured.csv` that print a peak. "
+                     : fmt::format("Rows of {} that print a peak.\n", file_list(tables))) +
+      "*Allocated* is the peak of torch's allocator, *reserved* "
       "what it holds,\n"
       "*device* what the driver shows. A card's size that a publisher printed as a peak is an upper bound "
       "(≤).\n\n";
@@ -189,7 +203,8 @@ std::string memory_page(const Validation& validation) {
   text += peak_table(validation, complete);
   text += "\n## Rows that state too little, upper bounds and rows that ran out of memory\n\n" +
           peak_table(validation, others);
-  text += "\n## Peaks in the training table\n\n" + peak_table(validation, training);
+  text += std::string("\n## Peaks") + (tables.fitted ? " in the training table" : " of other rows") + "\n\n" +
+          peak_table(validation, training);
   text += "\n## Left out\n\n" + skipped_table(validation);
   return text;
 }

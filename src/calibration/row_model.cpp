@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "model/catalogue.h"
 
 namespace sextant::calibration {
@@ -145,6 +146,10 @@ std::variant<std::shared_ptr<const model::Model>, std::string> from_numbers(cons
   if (layers == 0) {
     layers = layers_from_name(row);
     if (layers > 0) settings.assume(fmt::format("{} layers: from the size in the model's name", layers));
+  }
+  if (!row.layers && !row.hidden && !row.heads && !model::find_in_catalogue(row.model)) {
+    return fmt::format("the model `{}` is not in the catalogue and its columns are blank{}", row.model,
+                       base::did_you_mean(row.model, model::catalogue_names()));
   }
   if (layers == 0 || !row.hidden || !row.heads)
     return "the model's layers, hidden size or heads are not printed";

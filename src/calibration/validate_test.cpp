@@ -58,6 +58,18 @@ TEST(MeasuredTimes, AreSkippedOnlyForAReason) {
   }
 }
 
+TEST(MeasuredTimes, OfAnUnknownModelWithoutNumbersAreSkippedByName) {
+  MeasuredRow row;
+  row.id = "MINE-1";
+  row.model = "foo-9b";
+  row.gpu = "H100";
+  row.step_s = 1;
+  const Validation validation = validate(std::vector<MeasuredRow>{row});
+  ASSERT_EQ(validation.skipped.size(), 1U);
+  EXPECT_THAT(validation.skipped[0].reason,
+              HasSubstr("the model `foo-9b` is not in the catalogue and its columns are blank"));
+}
+
 TEST(MeasuredMemory, OfMegatronFunctionalTestsIsExact) {
   double steady = 0, peak = 0;
   int rows = 0;

@@ -23,7 +23,7 @@ void add_validate(CLI::App& app, Action& action) {
       "Example: sextant validate --table data/calibration/measured/training_measured.csv --fail-above 20\n"
       "Columns of a table: docs/reference/measured_tables.md. Exit status 1 when the mean absolute error of "
       "time\n"
-      "(of memory, where no row has a time) is above --fail-above.");
+      "(of memory, where no row has a time) is above --fail-above, or when no row can be projected.");
   command->add_option("--table", validate.tables, "CSV of measured runs, repeatable")
       ->required()
       ->type_name("CSV")
@@ -44,6 +44,7 @@ void add_validate(CLI::App& app, Action& action) {
     action = [flags] {
       const Json document = tuner::validate(flags->validate);
       print(document, flags->json, report::validation_text);
+      if (!tuner::any_projected(document)) return kAnswerIsNo;
       return flags->fail_above && !tuner::within(document, *flags->fail_above) ? kAnswerIsNo : kDone;
     };
   });

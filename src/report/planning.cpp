@@ -109,16 +109,43 @@ Table key_values(const Json& object) {
   return table;
 }
 
+/// A value of a comparison: shares in percent, an interval as its two ends, times that are nothing as 0.
+std::string compared(const std::string& term, const Json& value) {
+  if (term == "interval" && value.is_array()) {
+    return fmt::format("{:.0f} to {:.0f}", value[0].get<double>(), value[1].get<double>());
+  }
+  if (!value.is_number_float()) return with_unit(term, value);
+  const double number = value;
+  if (term == "mfu" || term.ends_with("_fraction")) {
+    return percent(std::abs(number) < kNoDifference_s ? 0.0 : number);
+  }
+  return with_unit(term, std::abs(number) < kNoDifference_s ? Json(0.0) : value);
+}
+
+/// B/A where it says something: not of the number of a stage, nor of values that are nothing.
+std::string compared_ratio(const Json& row) {
+  if (!row.contains("ratio") || !row.at("ratio").is_number()) return "-";
+  if (row.at("term").get<std::string>().ends_with("_stage")) return "-";
+  if (std::abs(row.at("a").get<double>()) < kNoDifference_s) return "-";
+  return fmt::format("{:.3f}", row.at("ratio").get<double>());
+}
+
 std::string rows_text(const Json& rows, const Style& style) {
   Table table({"term", "A", "B", "B/A"}, {Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   for (const Json& row : rows) {
     const std::string term = row.at("term");
-    table.add({term, with_unit(term, row.at("a")), with_unit(term, row.at("b")),
-               row.contains("ratio") && row.at("ratio").is_number()
-                   ? fmt::format("{:.3f}", row.at("ratio").get<double>())
-                   : "-"});
+    table.add({term, compared(term, row.at("a")), compared(term, row.at("b")), compared_ratio(row)});
   }
   return table.text(style);
+}
+
+/// "MODEL on CLUSTER", once when both sides agree.
+std::string compared_heading(const Json& a, const Json& b, const Style& style) {
+  const auto subject = [](const Json& side) {
+    return side.at("model").get<std::string>() + " on " + side.at("cluster").get<std::string>();
+  };
+  if (subject(a) == subject(b)) return bold(subject(a), style) + "\n";
+  return bold("A: " + subject(a) + ", B: " + subject(b), style) + "\n";
 }
 
 }  // namespace
@@ -229,22 +256,22 @@ std::string inspection_text(const Json& document, const Style& style) {
 }
 
 std::string comparison_text(const Json& document, const Style& style) {
-  std::string text;
+  std::string text = compared_heading(document.at("a"), document.at("b"), style);
   for (const char* side : {"a", "b"}) {
     const Json& projection = document.at(side);
     text += bold(side[0] == 'a' ? "A  " : "B  ", style) + layout_line(projection.at("layout")) + "\n";
     text += violations_text(projection.at("violations"), style);
   }
-  text += "\n" + bold("Layout, what differs", style) + "\n" + rows_text(document.at("layout"), style);
+  text += "\n" + bold("Layout, what differs", style) + "\n" +
+          (document.at("layout").empty() ? std::string("  the layouts are the same\n")
+                                         : rows_text(document.at("layout"), style));
   if (document.contains("time")) {
     text += "\n" + bold("Time", style) + "\n" + rows_text(document.at("time"), style);
     text += "\n" + bold("Operations on the critical stage", style) + "\n";
     Table table({"operation", "A", "B", "B-A"}, {Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
     for (const Json& row : document.at("operations")) {
-      const double difference = row.at("difference");
-      table.add({row.at("term").get<std::string>(), base::format_seconds(row.at("a").get<double>()),
-                 base::format_seconds(row.at("b").get<double>()),
-                 base::format_seconds(std::abs(difference) < kNoDifference_s ? 0.0 : difference)});
+      table.add({row.at("term").get<std::string>(), compared("time_s", row.at("a")),
+                 compared("time_s", row.at("b")), compared("time_s", row.at("difference"))});
     }
     text += table.text(style) + "\n" + bold("Memory", style) + "\n" + rows_text(document.at("memory"), style);
   }

@@ -1,7 +1,9 @@
 #include "tuner/validate.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/file.h"
 #include "calibration/accuracy_page.h"
@@ -61,6 +63,18 @@ Json memory_object(const calibration::Validation& validation) {
           {"false_oom", summary.false_out_of_memory}};
 }
 
+/// Whether `tables` are those of the repository called `names`, in any order. Tables are not built into the
+/// program, so where they lie tells.
+bool are_own_tables(const std::vector<std::string>& tables, const std::set<std::string>& names) {
+  std::set<std::string> own;
+  for (const std::string& table : tables) {
+    const std::filesystem::path path = std::filesystem::absolute(table).lexically_normal();
+    if (!path.parent_path().generic_string().ends_with("/data/calibration/measured")) return false;
+    own.insert(path.filename().string());
+  }
+  return own == names;
+}
+
 }  // namespace
 
 Json validate(const ValidateFlags& flags) {
@@ -71,9 +85,14 @@ Json validate(const ValidateFlags& flags) {
   std::optional<cluster::Cluster> cluster;
   if (!flags.cluster.empty()) cluster = cluster::load_cluster(flags.cluster);
   const calibration::Validation validation = calibration::validate(rows, cluster ? &*cluster : nullptr);
-  if (!flags.markdown.empty()) base::write_file(flags.markdown, calibration::time_page(validation));
-  if (!flags.memory_markdown.empty())
-    base::write_file(flags.memory_markdown, calibration::memory_page(validation));
+  if (!flags.markdown.empty()) {
+    const bool own = are_own_tables(flags.tables, {"training_measured.csv"});
+    base::write_file(flags.markdown, calibration::time_page(validation, {flags.tables, own}));
+  }
+  if (!flags.memory_markdown.empty()) {
+    const bool own = are_own_tables(flags.tables, {"memory_measured.csv", "training_measured.csv"});
+    base::write_file(flags.memory_markdown, calibration::memory_page(validation, {flags.tables, own}));
+  }
 
   Json skipped = Json::array();
   for (const calibration::SkippedRow& row : validation.skipped) {
@@ -83,6 +102,10 @@ Json validate(const ValidateFlags& flags) {
           {"skipped", std::move(skipped)},
           {"summary", summary_rows(validation)},
           {"memory", memory_object(validation)}};
+}
+
+bool any_projected(const Json& document) {
+  return !document.at("rows").empty() || !document.at("memory").at("rows").empty();
 }
 
 bool within(const Json& document, double percent) {

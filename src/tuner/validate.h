@@ -20,6 +20,9 @@ struct ValidateFlags {
 /// for a table that cannot be read.
 Json validate(const ValidateFlags& flags);
 
+/// Whether at least one row of the tables could be projected.
+bool any_projected(const Json& document);
+
 /// Whether the mean absolute error of time over all rows (of memory where no row has a time) is at most
 /// `percent`.
 bool within(const Json& document, double percent);
