@@ -103,6 +103,53 @@ TEST(SextantWorkload, AModelAloneTakesSettings) {
   EXPECT_THROW(workload_from_model("no-such-model-anywhere", test_options()), base::UserError);
 }
 
+TEST(SextantWorkload, AModelAloneIsLaunchedAsUsual) {
+  const TestFolder folder;
+  const std::string path = folder.write(
+      "tiny.yaml", "hidden: 64\nlayers: 4\nvocabulary: 1000\nattention: {heads: 4}\nmlp: {ffn: 256}\n");
+  for (const std::string backend : {"megatron-core", "primus"}) {
+    ReadOptions options = test_options();
+    options.backend = backend;
+    const Workload workload = workload_from_model(path, options);
+    const parallel::Layout& layout = workload.job.layout;
+    EXPECT_TRUE(layout.overlap.point_to_point);
+    EXPECT_TRUE(layout.overlap.gradient_reduce);
+    EXPECT_TRUE(layout.overlap.parameter_gather);
+    EXPECT_EQ(layout.loss, parallel::Loss::kFused);
+    EXPECT_THAT(workload.job.warnings, Contains(HasSubstr("no workload was given: overlap_p2p, ")));
+    std::vector<std::string> notes;
+    for (const auto& [name, text] : export_files(workload, workload.job, notes)) {
+      EXPECT_THAT(text, testing::Not(HasSubstr("--no-overlap-p2p-communication"))) << name;
+    }
+  }
+  ReadOptions torchtitan = test_options();
+  torchtitan.backend = "torchtitan";
+  EXPECT_FALSE(workload_from_model(path, torchtitan).job.layout.overlap.gradient_reduce);
+}
+
+TEST(SextantWorkload, SettingsWinOverWhatIsUsual) {
+  const TestFolder folder;
+  const std::string path = folder.write(
+      "tiny.yaml", "hidden: 64\nlayers: 4\nvocabulary: 1000\nattention: {heads: 4}\nmlp: {ffn: 256}\n");
+  const auto layout = [&](const std::vector<std::string>& settings) {
+    return workload_from_model(path, test_options(settings)).job.layout;
+  };
+  EXPECT_FALSE(layout({"overlap_p2p=false"}).overlap.point_to_point);
+  EXPECT_FALSE(layout({"overlap_p2p_comm=false"}).overlap.point_to_point);
+  EXPECT_FALSE(layout({"overlap_grad_reduce=false"}).overlap.parameter_gather) << "needs the other";
+  EXPECT_EQ(layout({"loss=plain"}).loss, parallel::Loss::kPlain);
+  EXPECT_EQ(layout({"cross_entropy_loss_fusion=false"}).loss, parallel::Loss::kPlain);
+  EXPECT_EQ(layout({"transformer_impl=local"}).loss, parallel::Loss::kPlain);
+  EXPECT_FALSE(layout({"sharding=none"}).overlap.parameter_gather);
+  EXPECT_FALSE(layout({"use_distributed_optimizer=false"}).overlap.parameter_gather);
+}
+
+TEST(SextantWorkload, AFileIsTakenAsItSays) {
+  const training::Job job = read(std::string(kModel) + "gbs: 64\n").job;
+  EXPECT_EQ(job.layout.overlap, parallel::Overlap{});
+  EXPECT_EQ(job.layout.loss, parallel::Loss::kPlain);
+}
+
 TEST(SextantWorkload, ModelFilesAreFoundBesideTheWorkload) {
   const TestFolder folder;
   folder.write("tiny.yaml",

@@ -2,10 +2,14 @@
 #include "backends/workload.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "backends/backend.h"
@@ -138,6 +142,52 @@ std::string what_else_it_is(const config::Node& document) {
          "Megatron-LM argument list has lines of --flags";
 }
 
+/// A model alone says nothing about overlap and loss: what launch scripts usually set holds, unless
+/// `settings` name the knob. Sources: Megatron-LM arguments.py (overlap_p2p_comm is on unless
+/// --no-overlap-p2p-communication); the launch scripts in NVIDIA/Megatron-LM examples/llama and the Megatron
+/// workloads in AMD-AGI/Primus examples (--overlap-grad-reduce, --overlap-param-gather with the distributed
+/// optimizer, --cross-entropy-loss-fusion).
+void take_usual_settings(training::Job& job, const ReadOptions& options) {
+  const BackendVersion backend = resolve_backend(job.backend, job.backend_version);
+  if (backend.backend == Backend::kTorchtitan) return;
+  const auto is_named = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::any_of(options.settings, [&](const auto& setting) {
+      return std::ranges::find(names, setting.first) != names.end();
+    });
+  };
+  parallel::Layout& layout = job.layout;
+  std::vector<std::string> taken;
+  if (!is_named({"overlap_p2p", "overlap_p2p_comm"})) {
+    layout.overlap.point_to_point = true;
+    taken.emplace_back("overlap_p2p");
+  }
+  // Split weight gradients would leave before they are complete (Primus zerobubble/README.md).
+  if (layout.sharding == parallel::Sharding::kDistributedOptimizer &&
+      !pipeline::splits_weight_gradient(layout.schedule)) {
+    if (!is_named({"overlap_grad_reduce"})) {
+      layout.overlap.gradient_reduce = true;
+      taken.emplace_back("overlap_grad_reduce");
+    }
+    // Megatron-LM gathers parameters behind the forward pass only where it reduces behind the backward one.
+    if (!is_named({"overlap_param_gather"}) && layout.overlap.gradient_reduce) {
+      layout.overlap.parameter_gather = true;
+      taken.emplace_back("overlap_param_gather");
+    }
+  }
+  // --cross-entropy-fusion-impl te came with core_v0.12.
+  if (job.software.transformer_engine && backend.generation >= 12 &&
+      !is_named(
+          {"loss", "cross_entropy_loss_fusion", "cross_entropy_fusion_impl", "enable_fused_linear_ce"})) {
+    layout.loss = parallel::Loss::kFused;
+    taken.emplace_back("loss=fused");
+  }
+  if (taken.empty()) return;
+  job.warnings.push_back(fmt::format(
+      "no workload was given: {} {} taken as {} is usually launched; --set changes {}",
+      fmt::join(taken, ", "), taken.size() == 1 ? "is" : "are",
+      backend.backend == Backend::kPrimus ? "Primus" : "Megatron-LM", taken.size() == 1 ? "it" : "them"));
+}
+
 }  // namespace
 
 Workload read_workload(const std::string& path, const ReadOptions& options) {
@@ -166,7 +216,9 @@ Workload workload_from_model(const std::string& model, const ReadOptions& option
   name.text = model;
   name.position = document.position;
   config::set_entry(document, "model", std::move(name));
-  return read_sextant_workload(document, "", options);
+  Workload workload = read_sextant_workload(document, "", options);
+  take_usual_settings(workload.job, options);
+  return workload;
 }
 
 }  // namespace sextant::backends

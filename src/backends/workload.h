@@ -35,7 +35,8 @@ struct ReadOptions {
 /// (diffusion, Mamba hybrids, …).
 Workload read_workload(const std::string& path, const ReadOptions& options);
 
-/// A workload from a model (file, folder or catalogue name) and settings alone.
+/// A workload from a model (file, folder or catalogue name) and settings alone. For Megatron-LM and Primus,
+/// overlap and loss that no setting names are as usual launch scripts have them; a warning says which.
 Workload workload_from_model(const std::string& model, const ReadOptions& options);
 
 /// Sextant's short names for `--set`, `--pin`, `--open` and short YAML: "tp", "pp", "vpp", "ep", "etp", "cp",
