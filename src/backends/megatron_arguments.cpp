@@ -227,6 +227,20 @@ std::string flag_line(const MegatronKey& key, const config::Node& node) {
   return fmt::format("{}{}\n", key.flag, values_text(node));
 }
 
+/// A flag of Megatron-LM behind an assignment or a script's name: "ARGS=(--num-layers 80", "x.py --bf16".
+bool launches_with_flags(std::string_view line) {
+  if (line.starts_with('#')) return false;
+  for (std::size_t at = line.find("--"); at != std::string_view::npos; at = line.find("--", at + 2)) {
+    const std::string_view before = line.substr(0, at);
+    if (before.find(": ") != std::string_view::npos) return false;  // a value in YAML
+    if (before.find("=(") == std::string_view::npos && before.find(".py ") == std::string_view::npos)
+      continue;
+    const std::string_view flag = line.substr(at, line.find_first_of(" =)", at) - at);
+    if (find_megatron_flag(flag) != nullptr) return true;
+  }
+  return false;
+}
+
 bool has_meaning(const config::Node& node) {
   return !node.is_null() &&
          !(node.kind == config::Node::Kind::kScalar && (node.text == "false" || node.text == "0"));
@@ -241,6 +255,7 @@ bool is_argument_list(std::string_view text) {
     const std::string_view line = base::trim(text.substr(start, end - start));
     if (line.size() > 2 && line.starts_with("--") && std::isalpha(static_cast<unsigned char>(line[2])) != 0)
       return true;
+    if (launches_with_flags(line)) return true;
     start = end + 1;
   }
   return false;

@@ -11,7 +11,8 @@
 
 namespace sextant::backends {
 
-/// Whether the text is an argument list rather than YAML: some line starts with `--name`.
+/// Whether the text is an argument list rather than YAML: some line starts with `--name`, or
+/// has a flag of Megatron-LM in an array or behind a script's name.
 bool is_argument_list(std::string_view text);
 
 /// The arguments as a mapping, in file order: flags that mean something to Sextant by their argparse

@@ -198,5 +198,18 @@ TEST(MegatronArgumentList, OtherFilesAreToldWhereTheyBelong) {
   EXPECT_THROW(read_workload("/nowhere/at/all.yaml", test_options()), base::UserError);
 }
 
+TEST(MegatronScript, AnArrayOnOneLineIsAnArgumentList) {
+  const std::string text =
+      "#!/bin/bash\n"
+      "ARGS=(--num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 2048 "
+      "--max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 64 --tokenizer-type "
+      "NullTokenizer --vocab-size 1000)\n"
+      "torchrun --nproc_per_node 8 pretrain_gpt.py \"${ARGS[@]}\"\n";
+  EXPECT_TRUE(is_argument_list(text));
+  EXPECT_EQ(read(text).job.model->layers(), 8);
+  EXPECT_FALSE(is_argument_list("# start with pretrain_gpt.py --num-layers 8\nmodel: tiny\n"));
+  EXPECT_FALSE(is_argument_list("command: x=(pretrain_gpt.py --num-layers 8)\n"));
+}
+
 }  // namespace
 }  // namespace sextant::backends
