@@ -10,6 +10,7 @@
 #include "backends/resolved_keys.h"
 #include "backends/sextant_workload.h"
 #include "backends/workload.h"
+#include "config/document.h"
 
 namespace sextant::backends {
 namespace {
@@ -27,6 +28,7 @@ std::string arguments_text(const Workload& workload, const training::Job& job, i
   written.kind = config::Node::Kind::kMapping;
   if (!is_list) {
     write_model_keys(*job.model, conventions, existing, written, notes);
+    note_missing_numerics(*job.model, false, notes);
     // What a benchmark run needs besides; Megatron-LM has no default for the learning rate.
     set_boolean(written, "mock_data", true);
     set_integer(written, "train_iters", 50);
@@ -34,6 +36,7 @@ std::string arguments_text(const Workload& workload, const training::Job& job, i
   }
   write_layout_keys(job.layout, *job.model, conventions, existing, written, notes);
   write_software_keys(job.software, job.layout, conventions, existing, written, notes);
+  drop_expert_keys(*job.model, existing, written);
   for (auto& [key, node] : written.entries) config::set_entry(arguments, key, std::move(node));
   if (job.software.expandable_segments) {
     notes.emplace_back(
@@ -47,6 +50,34 @@ std::string arguments_text(const Workload& workload, const training::Job& job, i
 }
 
 }  // namespace
+
+void drop_expert_keys(const model::Model& model, const config::Node& existing, config::Node& written) {
+  if (model.has_experts()) return;
+  std::erase_if(written.entries, [&](const auto& entry) {
+    const std::string& key = entry.first;
+    const bool of_experts = key.starts_with("moe_") || key == "turbo_sync_free_moe_stage" ||
+                            key == "use_turbo_deepep" || key == "use_turbo_mega_moe";
+    return of_experts && existing.find(key) == nullptr;
+  });
+}
+
+void note_missing_numerics(const model::Model& model, bool primus, std::vector<std::string>& notes) {
+  // Defaults: Megatron-LM arguments.py (--rotary-base, --use-rope-scaling, --norm-epsilon).
+  if (model.positions == model::Positions::kRotary) {
+    notes.emplace_back(
+        primus
+            ? "the overlay holds no rotary base, RoPE scaling or norm epsilon: add rotary_base, "
+              "use_rope_scaling with rope_scaling_factor, and norm_epsilon from the model's config.json, or "
+              "another model is trained (Megatron-LM's defaults: 10000, no scaling, 1e-5)"
+            : "the arguments hold no rotary base, RoPE scaling or norm epsilon: add --rotary-base, "
+              "--use-rope-scaling with --rope-scaling-factor, and --norm-epsilon from the model's "
+              "config.json, or another model is trained (defaults: 10000, no scaling, 1e-5)");
+  } else {
+    notes.emplace_back(fmt::format(
+        "the norm epsilon is not written: add {} from the model's config.json unless it is 1e-5, the default",
+        primus ? "norm_epsilon" : "--norm-epsilon"));
+  }
+}
 
 std::map<std::string, std::string> export_files(const Workload& workload, const training::Job& job,
                                                 std::vector<std::string>& notes) {

@@ -64,11 +64,13 @@ config::Node written_keys(const Workload& workload, const training::Job& job,
   config::Node keys = mapping();
   if (workload.format != "primus") {
     write_model_keys(*job.model, conventions, existing, keys, notes);
+    note_missing_numerics(*job.model, true, notes);
     set_boolean(keys, "mock_data", true);
     set_integer(keys, "train_iters", 50);
   }
   write_layout_keys(job.layout, *job.model, conventions, existing, keys, notes);
   write_software_keys(job.software, job.layout, conventions, existing, keys, notes);
+  drop_expert_keys(*job.model, existing, keys);
   if (job.software.compiled) {
     config::Node compile = mapping();
     set_boolean(compile, "enable", true);

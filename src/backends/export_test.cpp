@@ -164,8 +164,10 @@ Layout random_layout(Random& random, bool primus, bool experts) {
   return layout;
 }
 
-layers::Software random_software(Random& random, bool primus, const Layout& layout,
+/// A dense model's file says nothing of experts: those switches stay as read.
+layers::Software random_software(Random& random, bool primus, const Layout& layout, bool experts,
                                  layers::Software software) {
+  const layers::Software read = software;
   using layers::AttentionKernel;
   software.transformer_engine = flip(random);
   software.attention = software.transformer_engine
@@ -188,6 +190,13 @@ layers::Software random_software(Random& random, bool primus, const Layout& layo
     software.fp8_transpose_cache = flip(random);
     software.compiled = flip(random);
     software.expandable_segments = flip(random);
+  }
+  if (!experts) {
+    software.grouped_gemm = read.grouped_gemm;
+    software.legacy_grouped_gemm = read.legacy_grouped_gemm;
+    software.permute_fusion = read.permute_fusion;
+    software.router_fp32 = read.router_fp32;
+    software.fused_expert_mlp = read.fused_expert_mlp;
   }
   return software;
 }
@@ -243,7 +252,7 @@ TEST(PrimusOverlay, ReadsBackAsTheSameLayoutAndSwitches) {
     for (int i = 0; i < 150 && !testing::Test::HasFailure(); ++i) {
       training::Job job = workload.job;
       job.layout = random_layout(random, true, experts);
-      job.software = random_software(random, true, job.layout, job.software);
+      job.software = random_software(random, true, job.layout, job.model->has_experts(), job.software);
       expect_round_trip(workload, job, "overlay.yaml", folder);
     }
   }
@@ -382,7 +391,7 @@ TEST(MegatronArguments, ReadBackAsTheSameLayoutAndSwitches) {
       job.layout.fsdp_shard = 0;
       if (job.layout.precision == cluster::Precision::kMxfp4)
         job.layout.precision = cluster::Precision::kNvfp4;
-      job.software = random_software(random, false, job.layout, job.software);
+      job.software = random_software(random, false, job.layout, job.model->has_experts(), job.software);
       job.software.legacy_grouped_gemm = false;  // the flag went with core_v0.17
       expect_round_trip(workload, job, "arguments.txt", folder);
     }
@@ -431,10 +440,50 @@ TEST(SextantYaml, ReadsBackAsTheSameJob) {
     job.layout = random_layout(random, true, true);
     job.layout.expert_skew = pick(random, {1.0, 1.25, 3.0});
     job.layout.activation_offload_fraction = pick(random, {0.0, 0.3});
-    job.software = random_software(random, true, job.layout, job.software);
+    job.software = random_software(random, true, job.layout, job.model->has_experts(), job.software);
     job.software.flops_count_recompute = flip(random);
     expect_round_trip(workload, job, "sextant.yaml", folder);
   }
+}
+
+Workload small_model(const std::string& backend, const std::string& mlp) {
+  const TestFolder folder;
+  ReadOptions options;
+  options.cluster = test_cluster();
+  options.backend = backend;
+  return workload_from_model(
+      folder.write("small.yaml",
+                   "hidden: 64\nlayers: 4\nvocabulary: 1000\nattention: {heads: 4}\nmlp: {" + mlp + "}\n"),
+      options);
+}
+
+TEST(Exports, OfDenseModelsHoldNoFlagsOfExperts) {
+  for (const std::string backend : {"megatron-core", "primus"}) {
+    const std::string file = backend == "primus" ? "overlay.yaml" : "arguments.txt";
+    const std::string flag = backend == "primus" ? "moe_grouped_gemm" : "--moe-grouped-gemm";
+    std::vector<std::string> notes;
+    const Workload dense = small_model(backend, "ffn: 256");
+    const std::string text = export_files(dense, dense.job, notes).at(file);
+    EXPECT_THAT(text, Not(HasSubstr("moe"))) << text;
+    const Workload experts = small_model(backend, "experts: 8, experts_per_token: 2, expert_ffn: 32");
+    EXPECT_THAT(export_files(experts, experts.job, notes).at(file), HasSubstr(flag));
+  }
+}
+
+TEST(Exports, OfAModelAloneNameTheNumericsThatAreMissing) {
+  for (const auto& [backend, base] :
+       {std::pair("megatron-core", "--rotary-base"), {"primus", "rotary_base"}}) {
+    std::vector<std::string> notes;
+    const Workload workload = small_model(backend, "ffn: 256");
+    export_files(workload, workload.job, notes);
+    EXPECT_THAT(notes, Contains(HasSubstr(base)));
+  }
+  const PrimusFolder folder;
+  const TestFolder out;
+  const Workload list = read_workload(out.write("arguments.txt", kArguments), folder.options());
+  std::vector<std::string> notes;
+  export_files(list, list.job, notes);
+  EXPECT_THAT(notes, Not(Contains(HasSubstr("rotary"))));
 }
 
 }  // namespace
