@@ -204,6 +204,7 @@ constexpr Knob kKnobs[] = {
      [](const Layout& l) { return std::to_string(l.sequence_tokens); }},
     integer_knob<&Layout::microbatch_group, 0>(
         "group", "micro-batches a chunk runs before the next, interleaved; 0 = pp"),
+    integer_knob<&Layout::microbatch_group, 0>("microbatch_group_size", "the same as group"),
     {{"schedule", "auto | 1f1b | interleaved | zb-h1 | zb-v | v-half | v-min | ...", "pipeline schedule"},
      set_schedule,
      [](const Layout& l) { return std::string(pipeline::name(l.schedule)); }},

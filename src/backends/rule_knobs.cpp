@@ -25,6 +25,7 @@ constexpr std::array kShortNames{
     Name{"mbs", kKnobMicroBatch},
     Name{"schedule", kKnobSchedule},
     Name{"group", kKnobGroup},
+    Name{"microbatch_group_size", kKnobGroup},
     Name{"first_layers", kKnobSplit},
     Name{"last_layers", kKnobSplit},
     Name{"layout", kKnobSplit},

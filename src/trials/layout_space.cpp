@@ -70,9 +70,12 @@ bool applies(const std::string& axis, const training::Job& job) {
   return !moe_axis || job.model->has_experts();
 }
 
+/// Axes that no bound knows come first, so that every bound is of fixed values; overlaps, which bounds relax,
+/// last.
 std::size_t rank_of(const std::string& axis) {
+  if (axis.starts_with("overlap_")) return kOrder.size() + 1;
   const auto place = std::ranges::find(kOrder, axis);
-  return static_cast<std::size_t>(place - kOrder.begin());
+  return place == kOrder.end() ? 0 : 1 + static_cast<std::size_t>(place - kOrder.begin());
 }
 
 void sort_axes(search::Space& space) {

@@ -25,8 +25,6 @@
 namespace sextant::trials {
 namespace {
 
-/// Axes that the projector's own bounds need; the rest of a layout may be anything.
-constexpr std::array<std::string_view, 7> kDegreeAxes{"pp", "tp", "cp", "ep", "etp", "mbs", "sharding"};
 /// Axes that change which operations a layer has, though no bound covers them: tried one by one.
 constexpr std::array<std::string_view, 3> kOperationAxes{"dispatch", "sync_free", "loss"};
 /// With these fixed too, only recomputation and overlap are open.
@@ -38,6 +36,9 @@ bool contains(const std::array<std::string_view, N>& names, std::string_view nam
   return std::ranges::find(names, name) != names.end();
 }
 
+/// Axes that relaxed_bound sets to what costs least.
+bool relaxed_last(std::string_view name) { return name == "recompute" || name.starts_with("overlap_"); }
+
 /// What all evaluators of one search share.
 struct Plan : DecisionPlan {
   std::size_t degree_depth = 0;    ///< prefixes of so many axes have the projector's own bounds
@@ -46,12 +47,12 @@ struct Plan : DecisionPlan {
 
   Plan(const search::Space& space_in, const training::Job& base_in, bool hypothetical)
       : DecisionPlan(space_in, base_in, hypothetical) {
-    degree_depth = depth_of([](std::string_view name) { return contains(kDegreeAxes, name); });
+    degree_depth = depth_of([](std::string_view name) {
+      return !contains(kOperationAxes, name) && !contains(kScheduleAxes, name) && !relaxed_last(name);
+    });
     recompute_axis = static_cast<std::size_t>(
         std::ranges::find(space.axes, "recompute", &search::Axis::name) - space.axes.begin());
-    schedule_depth = depth_of([](std::string_view name) {
-      return contains(kDegreeAxes, name) || contains(kOperationAxes, name) || contains(kScheduleAxes, name);
-    });
+    schedule_depth = depth_of([](std::string_view name) { return !relaxed_last(name); });
   }
 
  private:
