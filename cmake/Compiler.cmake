@@ -13,9 +13,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(sextant_flags INTERFACE -Wno-restrict)
 endif()
 if(SEXTANT_SANITIZE)
-  # -O1: sanitized searches at -O0 take minutes where a release build takes a second.
+  # -O1: sanitized searches at -O0 take minutes where a release build takes a second. Warnings are judged by the
+  # release build; instrumented code draws false ones from g++ 12 (mismatched new and delete of a test's own allocator).
   target_compile_options(sextant_flags INTERFACE
-    -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -O1 -Wno-error -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(sextant_flags INTERFACE -fsanitize=address,undefined)
 elseif(SEXTANT_SANITIZE_THREAD)
   target_compile_options(sextant_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
