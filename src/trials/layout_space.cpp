@@ -111,8 +111,7 @@ search::Space read_space(const config::Node& document, const training::Job& job,
   return space;
 }
 
-// ---- The open space: every value of every axis
-// -------------------------------------------------------------------
+// The open space: every value of every axis.
 
 Values powers_of_two(std::int64_t limit) {
   std::vector<std::int64_t> list;
