@@ -48,6 +48,11 @@ bool frees(Kind kind) { return kind == Kind::kBackward || kind == Kind::kBackwar
 
 bool has_closed_form(Algorithm algorithm) { return !splits_weight_gradient(algorithm); }
 
+/// The peaks of one stage by counting; a middle that repeats does not change them.
+LivePeak counted(Algorithm algorithm, const Shape& shape, int stage) {
+  return live_peak(generate_stage(algorithm, without_repeats(algorithm, shape), stage), shape.chunks);
+}
+
 }  // namespace
 
 LivePeak live_peak(std::span<const Step> order, int chunks) {
@@ -95,13 +100,13 @@ int peak_live_chunks(Algorithm algorithm, const Shape& shape, int stage) {
   if (has_closed_form(algorithm)) {
     return std::min(warmup_passes(algorithm, shape, stage) + 1, shape.microbatches * shape.chunks);
   }
-  return live_peak(generate_stage(algorithm, shape, stage), shape.chunks).chunk_passes;
+  return counted(algorithm, shape, stage).chunk_passes;
 }
 
 int peak_pending_weight_gradients(Algorithm algorithm, const Shape& shape, int stage) {
   check_shape(algorithm, shape, stage);
   if (!splits_weight_gradient(algorithm)) return 0;
-  return live_peak(generate_stage(algorithm, shape, stage), shape.chunks).pending_weight_gradients;
+  return counted(algorithm, shape, stage).pending_weight_gradients;
 }
 
 std::vector<int> live_per_chunk(Algorithm algorithm, const Shape& shape, int stage) {
@@ -114,8 +119,7 @@ void live_per_chunk(Algorithm algorithm, const Shape& shape, int stage, std::spa
   check_shape(algorithm, shape, stage);
   SEXTANT_CHECK_EQ(live.size(), static_cast<std::size_t>(shape.chunks));
   if (!has_closed_form(algorithm)) {
-    std::ranges::copy(live_peak(generate_stage(algorithm, shape, stage), shape.chunks).per_chunk,
-                      live.begin());
+    std::ranges::copy(counted(algorithm, shape, stage).per_chunk, live.begin());
     return;
   }
   const int passes = peak_live_chunks(algorithm, shape, stage);
@@ -130,7 +134,23 @@ double peak_live_bytes(Algorithm algorithm, const Shape& shape, int stage,
   SEXTANT_CHECK_EQ(bytes_per_chunk.size(), static_cast<std::size_t>(shape.chunks));
   if (algorithm == Algorithm::kInterleaved) return peak_interleaved_bytes(shape, stage, bytes_per_chunk);
   if (has_closed_form(algorithm)) return bytes_per_chunk[0] * peak_live_chunks(algorithm, shape, stage);
-  return peak_live_bytes(generate_stage(algorithm, shape, stage), bytes_per_chunk);
+  return peak_live_bytes(generate_stage(algorithm, without_repeats(algorithm, shape), stage),
+                         bytes_per_chunk);
+}
+
+std::vector<LivePeak> live_peaks(Algorithm algorithm, const Shape& shape) {
+  std::vector<LivePeak> peaks;
+  if (has_closed_form(algorithm)) {
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      peaks.push_back({.chunk_passes = peak_live_chunks(algorithm, shape, stage),
+                       .per_chunk = live_per_chunk(algorithm, shape, stage)});
+    }
+    return peaks;
+  }
+  for (const auto& order : generate(algorithm, without_repeats(algorithm, shape))) {
+    peaks.push_back(live_peak(order, shape.chunks));
+  }
+  return peaks;
 }
 
 }  // namespace sextant::pipeline

@@ -9,6 +9,7 @@
 // for stage r. Pure functions; those that fill a span allocate nothing.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,10 @@ LivePeak live_peak(std::span<const Step> order, int chunks);
 
 /// The largest sum of `bytes_per_chunk` over what is alive, over all moments of any order.
 double peak_live_bytes(std::span<const Step> order, std::span<const double> bytes_per_chunk);
+
+/// The peak of every stage. With a split backward this costs one generation of the order for all stages,
+/// where the functions below cost one for each.
+std::vector<LivePeak> live_peaks(Algorithm algorithm, const Shape& shape);
 
 /// Chunk passes alive on `stage` at its peak.
 int peak_live_chunks(Algorithm algorithm, const Shape& shape, int stage);

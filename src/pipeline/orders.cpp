@@ -95,9 +95,21 @@ Period period_of(Algorithm algorithm, const Shape& shape) {
     case Algorithm::kInterleaved:
       // Stage 0 is 2(P-1) + (V-1)·N < (V+1)·N passes ahead, one more period is V·N: together at most 3·V·N.
       return {group_size(shape), 3 * group_size(shape)};
-    default:
+    case Algorithm::kGpipe:
       return {};
+    // Below, one micro-batch more is one more turn of the steady state; beginning and end together take as
+    // many micro-batches as are alive in all, at most 2P of them on their way down and up and 2P back.
+    case Algorithm::kZeroBubbleH1:
+    case Algorithm::kVHalf:
+    case Algorithm::kVMin:
+      return {1, 2 * shape.stages + 9};
+    case Algorithm::kZeroBubbleH2:
+    case Algorithm::kZeroBubbleV:
+    case Algorithm::kDualPipeV:
+      return {1, 4 * shape.stages + 2};
   }
+  SEXTANT_CHECK(false);
+  return {};
 }
 
 Shape without_repeats(Algorithm algorithm, const Shape& shape) {

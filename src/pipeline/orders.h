@@ -2,6 +2,8 @@
 // Internal to the room: others call `generate` (schedule.h).
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "pipeline/schedule.h"
@@ -11,6 +13,24 @@ namespace sextant::pipeline {
 std::vector<Step> one_forward_one_backward_order(const Shape& shape, int stage);
 std::vector<Step> interleaved_order(const Shape& shape, int stage);
 std::vector<Step> gpipe_order(const Shape& shape);
+std::vector<Step> zero_bubble_v_order(const Shape& shape, int stage);  ///< requires M >= 2P-1
+std::vector<Step> dualpipe_v_order(const Shape& shape, int stage);
+
+/// How far a stage of a zero-bubble schedule with one chunk runs ahead with forwards, and behind with weight
+/// gradients (zero_bubble.cpp).
+struct Reach {
+  int ahead = 0;   ///< forwards before the first backward may follow, beside the one of the steady state
+  int behind = 0;  ///< input gradients whose weight gradient waits
+};
+Reach zero_bubble_h1_reach(const Shape& shape, int stage);
+Reach zero_bubble_h2_reach(const Shape& shape, int stage, std::span<const int> max_live);
+std::vector<Step> zero_bubble_order(const Shape& shape, Reach reach);
+
+/// The V-shaped orders that come from building blocks (controlled_memory.h): v-half and v-min, and zb-v with
+/// less than 2P-1 micro-batches or within limits. Nothing when no pace keeps within the limits.
+std::optional<std::vector<std::vector<Step>>> controlled_memory_orders(Algorithm algorithm,
+                                                                       const Shape& shape,
+                                                                       std::span<const int> max_live);
 
 /// Chunk passes that 1F1B or interleaved 1F1B sends forward on `stage` before its first backward may follow;
 /// one more is alive in the steady state.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "pipeline/orders.h"
 
 namespace sextant::pipeline {
 namespace {
@@ -161,15 +160,17 @@ bool is_v_shaped(Algorithm algorithm) {
          algorithm == Algorithm::kVMin || algorithm == Algorithm::kDualPipeV;
 }
 
-bool available(Algorithm algorithm) { return !splits_weight_gradient(algorithm); }
-
 int group_size(const Shape& shape) { return shape.group == 0 ? shape.stages : shape.group; }
 
 std::optional<std::string> unschedulable(Algorithm algorithm, const Shape& shape) {
-  if (!available(algorithm)) return fmt::format("{} is known but not built yet", name(algorithm));
   if (auto reason = wrong_size(shape)) return reason;
   if (auto reason = wrong_chunks(algorithm, shape)) return reason;
-  return algorithm == Algorithm::kInterleaved ? wrong_group(shape) : std::nullopt;
+  if (algorithm == Algorithm::kInterleaved) return wrong_group(shape);
+  if (algorithm == Algorithm::kDualPipeV && shape.microbatches < 2 * shape.stages) {
+    return fmt::format("dualpipe-v needs M >= 2·PP micro-batches, and here PP={}, M={}", shape.stages,
+                       shape.microbatches);
+  }
+  return std::nullopt;
 }
 
 std::string_view name(Kind kind) {
@@ -185,31 +186,6 @@ std::string_view name(Kind kind) {
   }
   SEXTANT_CHECK(false);
   return "";
-}
-
-std::vector<std::vector<Step>> generate(Algorithm algorithm, const Shape& shape) {
-  std::vector<std::vector<Step>> stages;
-  for (int stage = 0; stage < shape.stages; ++stage) {
-    stages.push_back(generate_stage(algorithm, shape, stage));
-  }
-  return stages;
-}
-
-std::vector<Step> generate_stage(Algorithm algorithm, const Shape& shape, int stage) {
-  const auto reason = unschedulable(algorithm, shape);
-  SEXTANT_CHECK_EQ(reason.value_or(""), "");
-  SEXTANT_CHECK(stage >= 0 && stage < shape.stages);
-  switch (algorithm) {
-    case Algorithm::kOneForwardOneBackward:
-      return one_forward_one_backward_order(shape, stage);
-    case Algorithm::kInterleaved:
-      return interleaved_order(shape, stage);
-    case Algorithm::kGpipe:
-      return gpipe_order(shape);
-    default:
-      SEXTANT_CHECK(available(algorithm));
-      return {};
-  }
 }
 
 int virtual_stage(Algorithm algorithm, const Shape& shape, Place place) {

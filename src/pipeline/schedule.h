@@ -54,9 +54,6 @@ int required_chunks(Algorithm algorithm);
 /// Whether chunk 1 runs back from the last stage to the first, so that the model ends where it began.
 bool is_v_shaped(Algorithm algorithm);
 
-/// Whether this build can generate and replay the algorithm. `unschedulable` says the same in words.
-bool available(Algorithm algorithm);
-
 /// How many stages (P), chunks per stage (V) and micro-batches (M) there are.
 struct Shape {
   int stages = 1;
@@ -74,10 +71,18 @@ int group_size(const Shape& shape);
 ///   - P, V, M at least 1, V as `required_chunks` says, at most 2^24 chunk passes (a limit of ours);
 ///   - interleaved: PP <= N <= M, and M % N is 0 or at least PP (Megatron-LM,
 ///     core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving);
-///   - fewer micro-batches than stages are legal for 1F1B and GPipe;
-///   - an algorithm that is not `available`.
+///   - dualpipe-v: M >= 2·PP (dualpipev.py asserts it);
+///   - fewer micro-batches than stages are legal for all others.
 /// Rules of backends (virtual stages need PP > 1 …) are not pipeline's business.
 std::optional<std::string> unschedulable(Algorithm algorithm, const Shape& shape);
+
+/// Why the algorithm cannot keep within `max_live`, with the least limits that it can keep; nothing when it
+/// can. `max_live` holds the most micro-batches alive (F to the end of the last backward part) for each
+/// stage; empty: no limit. Requires a schedulable shape.
+///   - zb-h2, zb-v, v-half and v-min arrange themselves within limits below their own peak, at the price of
+///     bubbles; zb-h2 down to 1, the V-shaped ones down to V-Min's memory;
+///   - the others have one order, which keeps the limits or not.
+std::optional<std::string> over_limit(Algorithm algorithm, const Shape& shape, std::span<const int> max_live);
 
 /// What a step does. `kBackward` is input and weight gradient in one.
 enum class Kind : std::uint8_t { kForward, kBackwardInput, kBackwardWeight, kBackward };
@@ -94,10 +99,13 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// For each stage, the order of its steps. Requires a schedulable shape.
-std::vector<std::vector<Step>> generate(Algorithm algorithm, const Shape& shape);
+/// For each stage, the order of its steps, as frameworks launch it: built for equal stages and F = B = W.
+/// Requires a schedulable shape, and limits that are not `over_limit`. Orders built for other durations:
+/// tailored.h.
+std::vector<std::vector<Step>> generate(Algorithm algorithm, const Shape& shape,
+                                        std::span<const int> max_live = {});
 
-/// The same for one stage.
+/// The same for one stage, without limits.
 std::vector<Step> generate_stage(Algorithm algorithm, const Shape& shape, int stage);
 
 /// Where a virtual stage lives.

@@ -62,16 +62,6 @@ TEST(Algorithms, VShapedOnesNeedTwoChunksInterleavedTwoOrMoreOthersOne) {
   EXPECT_EQ(required_chunks(Algorithm::kDualPipeV), 2);
 }
 
-TEST(Algorithms, WhatIsNotBuiltSaysSoAndIsNotSchedulable) {
-  for (const Algorithm algorithm : all_algorithms()) {
-    const int chunks = std::max(1, required_chunks(algorithm));
-    const auto reason = unschedulable(algorithm, {.stages = 2, .chunks = chunks, .microbatches = 8});
-    if (available(algorithm)) continue;
-    EXPECT_THAT(reason.value_or(""), HasSubstr("not built"));
-  }
-  EXPECT_TRUE(available(k1F1B) && available(kInterleaved) && available(kGpipe));
-}
-
 TEST(Rules, OneForwardOneBackwardWithFewerMicrobatchesThanStagesIsLegal) {
   EXPECT_TRUE(legal(k1F1B, {.stages = 4, .microbatches = 2}));
   EXPECT_TRUE(legal(k1F1B, {.stages = 4, .microbatches = 1}));

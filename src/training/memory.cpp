@@ -21,11 +21,14 @@ Memory memory(const Job& job, const cost::Efficiency& efficiency) {
   const auto& table = std::get<parallel::StageTable>(dealt);
   const MemoryTerms terms = memory_terms(job);
   const std::vector<int> live = live_chunks(job.layout);
+  const auto peaks = live_peaks(job.layout);
 
   Memory result;
   result.limit_bytes = job.cluster->memory_limit_bytes();
   for (int rank = 0; rank < job.layout.pp; ++rank) {
     result.stages.push_back(stage_memory(terms, job.layout, table, live, rank, efficiency, true));
+    result.stages.back().pending_weight_gradients =
+        static_cast<double>(peaks[static_cast<std::size_t>(rank)].pending_weight_gradients) / job.layout.vpp;
     if (result.stages.back().total_bytes > result.peak_bytes) {
       result.peak_bytes = result.stages.back().total_bytes;
       result.peak_stage = rank;

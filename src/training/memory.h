@@ -29,6 +29,8 @@ struct StageMemory {
   double overhead_bytes = 0;  ///< runtime context, fragmentation: not counted by the framework's allocator
   double total_bytes = 0;
   double in_flight = 0;  ///< micro-batches alive at the peak
+  /// Of these, micro-batches that only wait for their weight gradients, at the peak of that count.
+  double pending_weight_gradients = 0;
   std::vector<MemoryItem> items;
 
   double static_bytes() const { return weights_bytes + gradients_bytes + optimizer_bytes; }

@@ -197,17 +197,19 @@ MemoryTerms memory_terms(const Job& job) {
   return terms;
 }
 
-std::vector<int> live_chunks(const parallel::Layout& layout) {
+std::vector<pipeline::LivePeak> live_peaks(const parallel::Layout& layout) {
   const pipeline::Shape shape{layout.pp, layout.vpp, static_cast<int>(layout.microbatches()),
                               layout.microbatch_group};
-  const int passes = layout.pp * layout.vpp;
-  std::vector<int> live(static_cast<std::size_t>(passes));
-  std::vector<int> chunks(static_cast<std::size_t>(layout.vpp));
+  return pipeline::live_peaks(layout.schedule, shape);
+}
+
+std::vector<int> live_chunks(const parallel::Layout& layout) {
+  std::vector<int> live(static_cast<std::size_t>(layout.pp * layout.vpp));
+  const auto peaks = live_peaks(layout);
   for (int rank = 0; rank < layout.pp; ++rank) {
-    pipeline::live_per_chunk(layout.schedule, shape, rank, chunks);
     for (int c = 0; c < layout.vpp; ++c) {
-      const int pass = c * layout.pp + rank;
-      live[static_cast<std::size_t>(pass)] = chunks[static_cast<std::size_t>(c)];
+      live[static_cast<std::size_t>(c * layout.pp + rank)] =
+          peaks[static_cast<std::size_t>(rank)].per_chunk[static_cast<std::size_t>(c)];
     }
   }
   return live;

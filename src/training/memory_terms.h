@@ -22,6 +22,7 @@
 #include "layers/layer.h"
 #include "parallel/layout.h"
 #include "parallel/stages.h"
+#include "pipeline/live.h"
 #include "training/bytes_per_parameter.h"
 #include "training/job.h"
 #include "training/memory.h"
@@ -83,7 +84,10 @@ struct MemoryTerms {
 /// `job.layout`.
 MemoryTerms memory_terms(const Job& job);
 
-/// Chunk passes alive at each rank's peak, entry c · pp + r for chunk c of rank r (pipeline::live_per_chunk).
+/// What the layout's schedule keeps alive at each rank's peak.
+std::vector<pipeline::LivePeak> live_peaks(const parallel::Layout& layout);
+
+/// Of these the chunk passes alive, entry c · pp + r for chunk c of rank r.
 std::vector<int> live_chunks(const parallel::Layout& layout);
 
 /// Pipeline rank `rank` of `layout` at its peak. `table` deals the layers (parallel::deal_layers, chunk-major

@@ -99,7 +99,6 @@ TEST(StepTime, TheBusiestStageIsTheCriticalOne) {
 
 TEST(StepTime, AVEndsWhereItBegan) {
   // With equal dealing the loss of a V-shaped schedule lies on rank 0.
-  if (!pipeline::available(pipeline::Algorithm::kZeroBubbleV)) GTEST_SKIP() << "zb-v is not available";
   Job job = job_of(gpt(16, 2048, 16, 256000), "h100-80:1x8", "megatron-core");
   job.layout.pp = 4;
   job.layout.vpp = 2;

@@ -45,10 +45,9 @@ Values layer_divisors(const training::Job& job) {
 Values schedules(const training::Job& job, bool hypothetical) {
   Values values;
   const auto launchable = backends::launchable_schedules(job.backend);
-  for (int i = 0; i <= static_cast<int>(pipeline::Algorithm::kDualPipeV); ++i) {
-    const auto algorithm = static_cast<pipeline::Algorithm>(i);
+  for (const pipeline::Algorithm algorithm : pipeline::all_algorithms()) {
     const bool offered = hypothetical || std::ranges::find(launchable, algorithm) != launchable.end();
-    if (offered && pipeline::available(algorithm)) values.emplace_back(pipeline::name(algorithm));
+    if (offered) values.emplace_back(pipeline::name(algorithm));
   }
   return values;
 }
@@ -301,20 +300,6 @@ void open_uneven_stages(search::Space& space, const training::Job& job, const Sp
   }
 }
 
-void refuse_unbuilt_schedules(const search::Space& space) {
-  for (const search::Axis& axis : space.axes) {
-    if (axis.name != "schedule") continue;
-    for (const std::string& value : axis.values) {
-      const auto algorithm = pipeline::algorithm_from_name(value);
-      if (algorithm && !pipeline::available(*algorithm)) {
-        throw base::UserError(
-            {"schedule " + value}, {},
-            "is known but cannot be projected yet; `sextant list schedules` shows which can");
-      }
-    }
-  }
-}
-
 config::Node load_space(const std::string& name) {
   const std::string path = "spaces/" + name + ".yaml";
   const std::vector<std::string> known = config::data_paths("spaces/");
@@ -349,7 +334,6 @@ search::Space layout_space(const training::Job& job, const SpaceFlags& flags,
     for (search::Axis& axis : space.axes) include_own_value(axis, job, notes);
   }
   for (const std::string& pin : flags.pins) pin_axis(space, pin);
-  refuse_unbuilt_schedules(space);
   sort_axes(space);
   // A value that cannot be set at all is the user's mistake, found before the search starts.
   PointApplier applier(space, job);

@@ -106,6 +106,7 @@ Json memory_json(const training::Memory& memory, const cluster::Cluster& cluster
                       {"overhead_bytes", stage.overhead_bytes},
                       {"total_bytes", stage.total_bytes},
                       {"in_flight", stage.in_flight},
+                      {"pending_weight_gradients", stage.pending_weight_gradients},
                       {"items", std::move(items)}});
   }
   return {{"limit_bytes", memory.limit_bytes},

@@ -161,8 +161,7 @@ std::pair<std::string, std::string> backend_and_version(const std::string& flag)
 Json list_schedules(const std::string& backend_flag) {
   const std::string backend = backend_and_version(backend_flag).first;
   Json rows = Json::array();
-  for (int i = 0; i <= static_cast<int>(pipeline::Algorithm::kDualPipeV); ++i) {
-    const auto algorithm = static_cast<pipeline::Algorithm>(i);
+  for (const pipeline::Algorithm algorithm : pipeline::all_algorithms()) {
     Json launchable = Json::array();
     for (const char* name : {"primus", "megatron-core", "torchtitan"}) {
       if (!backend.empty() && backend != name) continue;
@@ -174,7 +173,6 @@ Json list_schedules(const std::string& backend_flag) {
          {"chunks", pipeline::required_chunks(algorithm) == 0 ? Json("2 or more")
                                                               : Json(pipeline::required_chunks(algorithm))},
          {"splits_weight_gradient", pipeline::splits_weight_gradient(algorithm)},
-         {"available", pipeline::available(algorithm)},
          {"launched_by", std::move(launchable)}});
   }
   return rows;
