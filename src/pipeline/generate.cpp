@@ -12,12 +12,6 @@
 namespace sextant::pipeline {
 namespace {
 
-/// The pace that an algorithm runs at when no limit forces it below.
-Pace own_pace(Algorithm algorithm) {
-  if (algorithm == Algorithm::kVMin) return Pace::kThird;
-  return algorithm == Algorithm::kVHalf ? Pace::kHalf : Pace::kWhole;
-}
-
 /// What the algorithm itself promises to stay within, in chunk passes.
 int own_limit(Algorithm algorithm, const BuildingBlock& block) {
   const int stages = static_cast<int>(block.slots.size());
@@ -116,17 +110,27 @@ std::vector<int> least_peaks(Algorithm algorithm, const Shape& shape) {
 
 }  // namespace
 
+Pace own_pace(Algorithm algorithm) {
+  if (algorithm == Algorithm::kVMin) return Pace::kThird;
+  return algorithm == Algorithm::kVHalf ? Pace::kHalf : Pace::kWhole;
+}
+
+std::vector<std::vector<Step>> orders_at_pace(Algorithm algorithm, const Shape& shape, Pace pace,
+                                              std::span<const int> max_live) {
+  const BuildingBlock block = building_block(shape.stages, pace);
+  std::vector<int> limits(block.slots.size(), own_limit(algorithm, block));
+  for (std::size_t stage = 0; stage < max_live.size(); ++stage) {
+    limits[stage] = std::min(limits[stage], shape.chunks * max_live[stage]);
+  }
+  return squeezed_orders(block, shape.microbatches, limits);
+}
+
 std::optional<std::vector<std::vector<Step>>> controlled_memory_orders(Algorithm algorithm,
                                                                        const Shape& shape,
                                                                        std::span<const int> max_live) {
   const auto from = std::ranges::find(kPaces, own_pace(algorithm));
   for (auto pace = std::reverse_iterator(from + 1); pace != kPaces.rend(); ++pace) {
-    const BuildingBlock block = building_block(shape.stages, *pace);
-    std::vector<int> limits(block.slots.size(), own_limit(algorithm, block));
-    for (std::size_t stage = 0; stage < max_live.size(); ++stage) {
-      limits[stage] = std::min(limits[stage], shape.chunks * max_live[stage]);
-    }
-    auto orders = squeezed_orders(block, shape.microbatches, limits);
+    auto orders = orders_at_pace(algorithm, shape, *pace, max_live);
     if (within(peaks(orders, shape.chunks), shape.chunks, max_live)) return orders;
   }
   return std::nullopt;

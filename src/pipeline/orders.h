@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "pipeline/building_block.h"
 #include "pipeline/schedule.h"
 
 namespace sextant::pipeline {
@@ -25,6 +26,12 @@ struct Reach {
 Reach zero_bubble_h1_reach(const Shape& shape, int stage);
 Reach zero_bubble_h2_reach(const Shape& shape, int stage, std::span<const int> max_live);
 std::vector<Step> zero_bubble_order(const Shape& shape, Reach reach);
+
+/// The pace that a V-shaped algorithm runs at when no limit forces it below, and its order at some pace: as
+/// far within `max_live` as that pace allows.
+Pace own_pace(Algorithm algorithm);
+std::vector<std::vector<Step>> orders_at_pace(Algorithm algorithm, const Shape& shape, Pace pace,
+                                              std::span<const int> max_live);
 
 /// The V-shaped orders that come from building blocks (controlled_memory.h): v-half and v-min, and zb-v with
 /// less than 2P-1 micro-batches or within limits. Nothing when no pace keeps within the limits.

@@ -28,7 +28,9 @@ int below(int limit) { return *rc::gen::inRange(0, limit); }
 Shape random_shape(Algorithm algorithm, int most_stages, int most_groups) {
   Shape shape{.stages = 1 + below(most_stages)};
   if (algorithm != Algorithm::kInterleaved) {
+    shape.chunks = required_chunks(algorithm);
     shape.microbatches = 1 + below(4 * most_groups * shape.stages);
+    if (algorithm == Algorithm::kDualPipeV) shape.microbatches += 2 * shape.stages;
     return shape;
   }
   shape.chunks = 2 + below(5);
@@ -53,8 +55,8 @@ std::vector<double> random_times(std::size_t count, int most) {
 
 Case random_case(int most_stages, int most_groups) {
   Case c;
-  c.algorithm =
-      *rc::gen::element(Algorithm::kOneForwardOneBackward, Algorithm::kInterleaved, Algorithm::kGpipe);
+  const auto all = all_algorithms();
+  c.algorithm = *rc::gen::elementOf(std::vector<Algorithm>(all.begin(), all.end()));
   c.shape = random_shape(c.algorithm, most_stages, most_groups);
   const auto count = static_cast<std::size_t>(c.shape.stages * c.shape.chunks);
   c.durations.forward_s = random_times(count, 10);
