@@ -10,7 +10,9 @@ from program import CASE_STUDY, MIXTRAL, ProgramTest, reference_data, run_test_f
 LAYERS = 56
 DEGREES = (1, 2, 4, 8)
 DIVISORS = [d for d in range(1, LAYERS + 1) if LAYERS % d == 0]
-SIZES = {"tp": DEGREES, "cp": DEGREES, "ep": DEGREES, "mbs": range(1, 9), "schedule": ("1f1b", "interleaved"),
+#: Chunks that a schedule needs; nothing where the framework chooses between two by the chunks.
+CHUNKS = {"1f1b": None, "interleaved": None, "zb-h1": 1, "zb-v": 2, "v-half": 2, "v-min": 2}
+SIZES = {"tp": DEGREES, "cp": DEGREES, "ep": DEGREES, "mbs": range(1, 9), "schedule": tuple(CHUNKS),
          "dispatch": ("alltoall", "deepep"), "recompute": ("none", "selective", "full")}
 
 
@@ -36,8 +38,13 @@ def broken_rules(point, world, gbs):
         broken.add("layers-by-stages")
     if p["vpp"] > 1 and p["pp"] == 1:
         broken.add("vpp-by-pp")
-    if (p["vpp"] > 1) != (p["schedule"] == "interleaved"):
+    chunks = CHUNKS[p["schedule"]]
+    if chunks is None and (p["vpp"] > 1) != (p["schedule"] == "interleaved"):
         broken.add("schedule-by-vpp")
+    if chunks is not None and p["vpp"] != chunks:
+        broken.add("schedule-chunks")
+    if chunks is not None and p["recompute"] != "none":
+        broken.add("recompute-with-split-weight-gradient")
     if world % model_ranks == 0 and micro_batches != int(micro_batches):
         broken.add("batch-by-dp")
     if p["dispatch"] == "deepep" and p["ep"] == 1:
@@ -59,11 +66,11 @@ def count(world, gbs):
 
 
 class CaseStudy(ProgramTest):
-    def test_its_14952_legal_points_of_393216_are_all_evaluated_and_the_answer_is_certified(self):
+    def test_its_18816_legal_points_of_1179648_are_all_evaluated_and_the_answer_is_certified(self):
         space = self.json_of("tune", *CASE_STUDY, "--space", "case-study")["space"]
-        # 8 values of PP and of VPP, 4 of TP, CP and EP, 8 of MBS, 2 schedules, 2 exchanges, 3 recomputations.
-        self.assertEqual(space["points"], 8 * 8 * 4**3 * 8 * 2 * 2 * 3)
-        self.assertEqual(space["legal"], 14_952)
+        # 8 values of PP and of VPP, 4 of TP, CP and EP, 8 of MBS, 6 schedules, 2 exchanges, 3 recomputations.
+        self.assertEqual(space["points"], 8 * 8 * 4**3 * 8 * 6 * 2 * 3)
+        self.assertEqual(space["legal"], 18_816)
         self.assertEqual(space["evaluated"], space["legal"])
         self.assertEqual(space["pruned_by_bound"], 0)
         self.assertTrue(space["certified"])
@@ -73,11 +80,12 @@ class CaseStudy(ProgramTest):
         document = self.json_of("tune", *CASE_STUDY)
         self.assertEqual(document["space"]["legal"], legal)
         for rule in ("world-by-model-parallel", "world-by-expert-parallel", "layers-by-stages", "vpp-by-pp",
-                     "schedule-by-vpp", "deepep-needs-ranks", "batch-by-dp"):
+                     "schedule-by-vpp", "schedule-chunks", "recompute-with-split-weight-gradient",
+                     "deepep-needs-ranks", "batch-by-dp"):
             self.assertEqual(document["rejected"]["rules"][rule], by_rule[rule], rule)
 
-    def test_half_the_cluster_at_a_quarter_of_the_batch_has_11688(self):
-        self.assertEqual(self.json_of("tune", *MIXTRAL)["space"]["legal"], 11_688)
+    def test_half_the_cluster_at_a_quarter_of_the_batch_has_14797(self):
+        self.assertEqual(self.json_of("tune", *MIXTRAL)["space"]["legal"], 14_797)
 
     def test_the_best_beats_the_workload_and_fits(self):
         document = self.json_of("tune", *CASE_STUDY)
@@ -90,8 +98,8 @@ class CaseStudy(ProgramTest):
         path = reference_data() / "primus/examples/megatron/configs/MI355X/mixtral_8x22B_v0.1-BF16-pretrain.yaml"
         document = self.json_of("tune", "--workload", str(path), "--cluster", "mi355x:8x8", "--set",
                                 "global_batch_size=512", "--space", "case-study", "--top", "1")
-        self.assertEqual(document["space"]["legal"], 14_952)
-        self.assertEqual(document["space"]["evaluated"], 14_952)
+        self.assertEqual(document["space"]["legal"], 18_816)
+        self.assertEqual(document["space"]["evaluated"], 18_816)
         self.assertTrue(document["space"]["certified"])
 
 
