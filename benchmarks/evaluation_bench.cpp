@@ -80,7 +80,6 @@ void add_case_study_layouts(Space& space, Layout layout) {
   for (const Algorithm schedule :
        {Algorithm::kOneForwardOneBackward, Algorithm::kInterleaved, Algorithm::kZeroBubbleH1,
         Algorithm::kZeroBubbleV, Algorithm::kVHalf, Algorithm::kVMin}) {
-    if (!pipeline::available(schedule)) continue;
     layout.schedule = schedule;
     for (const auto granularity : kGranularities) {
       const bool recomputes = granularity != parallel::RecomputeGranularity::kNone;
