@@ -125,6 +125,7 @@ TEST(SextantWorkload, AModelAloneIsLaunchedAsUsual) {
   ReadOptions torchtitan = test_options();
   torchtitan.backend = "torchtitan";
   EXPECT_FALSE(workload_from_model(path, torchtitan).job.layout.overlap.gradient_reduce);
+  EXPECT_EQ(workload_from_model(path, torchtitan).job.layout.sharding, parallel::Sharding::kFsdp2);
 }
 
 TEST(SextantWorkload, SettingsWinOverWhatIsUsual) {

@@ -146,16 +146,23 @@ std::string what_else_it_is(const config::Node& document) {
 /// `settings` name the knob. Sources: Megatron-LM arguments.py (overlap_p2p_comm is on unless
 /// --no-overlap-p2p-communication); the launch scripts in NVIDIA/Megatron-LM examples/llama and the Megatron
 /// workloads in AMD-AGI/Primus examples (--overlap-grad-reduce, --overlap-param-gather with the distributed
-/// optimizer, --cross-entropy-loss-fusion).
+/// optimizer, --cross-entropy-loss-fusion); torchtitan config/job_config.py
+/// (parallelism.data_parallel_shard_degree is -1: parameters are sharded over all data-parallel ranks).
 void take_usual_settings(training::Job& job, const ReadOptions& options) {
   const BackendVersion backend = resolve_backend(job.backend, job.backend_version);
-  if (backend.backend == Backend::kTorchtitan) return;
   const auto is_named = [&](std::initializer_list<std::string_view> names) {
     return std::ranges::any_of(options.settings, [&](const auto& setting) {
       return std::ranges::find(names, setting.first) != names.end();
     });
   };
   parallel::Layout& layout = job.layout;
+  if (backend.backend == Backend::kTorchtitan) {
+    if (is_named({"sharding"})) return;
+    layout.sharding = parallel::Sharding::kFsdp2;
+    job.warnings.emplace_back(
+        "no workload was given: sharding=fsdp2 is taken as torchtitan is usually launched; --set changes it");
+    return;
+  }
   std::vector<std::string> taken;
   if (!is_named({"overlap_p2p", "overlap_p2p_comm"})) {
     layout.overlap.point_to_point = true;
