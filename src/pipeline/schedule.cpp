@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::int64_t kMaxChunkPasses = std::int64_t{1} << 24;
 
+/// Squeezing a building block takes time with the cube of the stages: 256 take some seconds.
+constexpr int kMaxSqueezedStages = 256;
+
 constexpr std::array kAlgorithms = {
     Algorithm::kOneForwardOneBackward,
     Algorithm::kInterleaved,
@@ -166,6 +169,11 @@ std::optional<std::string> unschedulable(Algorithm algorithm, const Shape& shape
   if (auto reason = wrong_size(shape)) return reason;
   if (auto reason = wrong_chunks(algorithm, shape)) return reason;
   if (algorithm == Algorithm::kInterleaved) return wrong_group(shape);
+  const bool squeezed = is_v_shaped(algorithm) && algorithm != Algorithm::kDualPipeV;
+  if (squeezed && shape.stages > kMaxSqueezedStages) {
+    return fmt::format("{} takes at most {} stages (a limit of this program), and here PP={}",
+                       name(algorithm), kMaxSqueezedStages, shape.stages);
+  }
   if (algorithm == Algorithm::kDualPipeV && shape.microbatches < 2 * shape.stages) {
     return fmt::format("dualpipe-v needs M >= 2·PP micro-batches, and here PP={}, M={}", shape.stages,
                        shape.microbatches);

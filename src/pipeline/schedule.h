@@ -72,6 +72,7 @@ int group_size(const Shape& shape);
 ///   - interleaved: PP <= N <= M, and M % N is 0 or at least PP (Megatron-LM,
 ///     core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving);
 ///   - dualpipe-v: M >= 2·PP (dualpipev.py asserts it);
+///   - zb-v, v-half, v-min: at most 256 stages (a limit of ours);
 ///   - fewer micro-batches than stages are legal for all others.
 /// Rules of backends (virtual stages need PP > 1 …) are not pipeline's business.
 std::optional<std::string> unschedulable(Algorithm algorithm, const Shape& shape);

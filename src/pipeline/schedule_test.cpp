@@ -93,6 +93,7 @@ TEST(Rules, TheReasonNamesStagesGroupAndMicrobatches) {
 TEST(Rules, AnAbsurdlyLargeShapeIsRefusedRatherThanOverflowing) {
   EXPECT_FALSE(legal(k1F1B, {.stages = 100'000, .microbatches = 100'000}));
   EXPECT_FALSE(legal(kInterleaved, {.stages = 100'000, .chunks = 100'000, .microbatches = 100'000}));
+  EXPECT_FALSE(legal(Algorithm::kVMin, {.stages = 257, .chunks = 2, .microbatches = 1}));
 }
 
 TEST(Orders, OneForwardOneBackwardWarmsUpThenAlternates) {
