@@ -101,6 +101,15 @@ std::vector<Example> unwise_examples() {
          j.layout.overlap.gradient_reduce = true;
        },
        [](Job& j) { j.layout.pp = 4, j.layout.schedule = Algorithm::kZeroBubbleH1; }},
+      {"zb-v-needs-microbatches", dense,
+       [](Job& j) {
+         j.layout.pp = 4, j.layout.vpp = 2, j.layout.schedule = Algorithm::kZeroBubbleV;
+         j.layout.global_batch = 6 * j.layout.micro_batch * j.layout.dp();
+       },
+       [](Job& j) {
+         j.layout.pp = 4, j.layout.vpp = 2, j.layout.schedule = Algorithm::kZeroBubbleV;
+         j.layout.global_batch = 7 * j.layout.micro_batch * j.layout.dp();
+       }},
       {"zero-bubble-without-pipeline", dense, [](Job& j) { j.layout.schedule = Algorithm::kZeroBubbleH1; },
        [](Job& j) { j.layout.schedule = Algorithm::kZeroBubbleH1, j.layout.pp = 2; }},
   };

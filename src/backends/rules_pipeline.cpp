@@ -67,6 +67,9 @@ bool unschedulable_shape(const Job& job) {
 
 std::string unschedulable_fix(const Job& job) {
   const pipeline::Shape shape = shape_of(job.layout);
+  if (job.layout.schedule == Algorithm::kDualPipeV && shape.microbatches < 2 * shape.stages) {
+    return "raise gbs, lower mbs or pp, or choose another schedule";
+  }
   if (job.layout.schedule != Algorithm::kInterleaved) return "choose another schedule or fewer micro-batches";
   const std::int64_t step = sequences_per_microbatch(job.layout) * shape.stages;
   if (shape.microbatches < shape.stages) {
@@ -187,9 +190,10 @@ constexpr Entry kRules[] = {
     {.backends = kEveryBackend,
      .rule = {.name = "schedule-shape",
               .summary =
-                  "interleaved: PP <= N <= M and M % N is 0 or at least PP (M micro-batches in groups of N)",
+                  "interleaved: PP <= N <= M and M % N is 0 or at least PP (M micro-batches in groups of N); "
+                  "DualPipe-V: M >= 2 PP",
               .source = "Megatron-LM pipeline_parallel/schedules.py "
-                        "forward_backward_pipelining_with_interleaving",
+                        "forward_backward_pipelining_with_interleaving; deepseek-ai/DualPipe dualpipev.py",
               .violated = unschedulable_shape,
               .message =
                   [](const Job& job) {

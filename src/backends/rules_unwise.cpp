@@ -372,6 +372,27 @@ constexpr Entry kRules[] = {
                return std::string("set overlap_grad_reduce and overlap_param_gather to false");
              }}},
 
+    {.backends = kPrimusOnly,
+     .rule = {.name = "zb-v-needs-microbatches",
+              .summary = "Primus lays ZB-V out for at least 2 PP - 1 micro-batches, whatever the batch holds",
+              .source = "Primus core/pipeline_parallel/scheduler/algorithms/zbv_formatted.py "
+                        "generate_schedule_table",
+              .grade = Grade::kUnwise,
+              .violated =
+                  [](const Job& job) {
+                    return job.layout.schedule == pipeline::Algorithm::kZeroBubbleV &&
+                           job.layout.microbatches() < 2 * job.layout.pp - 1;
+                  },
+              .message =
+                  [](const Job& job) {
+                    return fmt::format("zb-v with PP {} and {} micro-batches, fewer than {}", job.layout.pp,
+                                       job.layout.microbatches(), 2 * job.layout.pp - 1);
+                  },
+              .fix =
+                  [](const Job&) {
+                    return std::string("raise gbs, lower mbs, or set schedule to v-half or zb-h1");
+                  }}},
+
     {.backends = kEveryBackend,
      .rule = {
          .name = "zero-bubble-without-pipeline",
