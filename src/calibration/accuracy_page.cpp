@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "calibration/accuracy_sections.h"
 #include "calibration/sources.h"
 
 namespace sextant::calibration {
@@ -163,10 +164,14 @@ std::string time_page(const Validation& validation, const PageTables& tables) {
                           "which), so this is no blind test.\n"
                         : "") +
          "What rows leave blank is taken from `data/calibration/sources.yaml`, where each assumption has its "
-         "reason.\n\n"
-         "## By publisher\n\n" +
-         slice_table(validation) + "\n## Rows that are furthest off\n\n" + furthest_table(validation) +
-         "\n## Left out\n\n" + skipped_table(validation);
+         "reason.\n\n" +
+         (tables.record != nullptr ? left_out_section(validation, *tables.record) : "") +
+         "## By publisher\n\n" + slice_table(validation) + "\n" +
+         (tables.fitted ? peers_section(validation) : "") + noise_section(validation) +
+         (tables.pairs != nullptr ? pairs_section(*tables.pairs) : "") + "## Rows that are furthest off\n\n" +
+         furthest_table(validation) + "\n" +
+         (tables.record != nullptr ? parameters_section(*tables.record) : "") + "## Left out\n\n" +
+         skipped_table(validation);
 }
 
 std::string memory_page(const Validation& validation, const PageTables& tables) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/record.h"
 #include "calibration/validate.h"
 
 namespace sextant::calibration {
@@ -11,7 +12,9 @@ namespace sextant::calibration {
 /// What a page says of the tables that its rows are from.
 struct PageTables {
   std::vector<std::string> files;
-  bool fitted = false;  ///< all are the repository's own, which the parameters were fitted on
+  bool fitted = false;                ///< all are the repository's own, which the parameters were fitted on
+  const FitRecord* record = nullptr;  ///< errors of rows left out and the fitted parameters; may be null
+  const Validation* pairs = nullptr;  ///< published pairs; may be null
 };
 
 /// Errors of time by publisher, the rows that are furthest off, and what was left out and why.

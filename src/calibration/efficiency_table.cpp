@@ -68,12 +68,12 @@ void EfficiencyTable::set_source(std::string_view block, const std::string& sour
   config::set_entry(require_block(document_, block), "source", scalar(source));
 }
 
-cost::Efficiency EfficiencyTable::of(const std::string& framework,
+cost::Efficiency EfficiencyTable::of(const std::string& framework, const std::string& version,
                                      const cluster::Accelerator& accelerator) const {
   cost::Efficiency efficiency;
   const auto lay = [&](std::string_view block) {
     const config::Node* node = find_path(document_, block);
-    if (node != nullptr) cost::overlay_efficiency(*node, {"families"}, efficiency);
+    if (node != nullptr) cost::overlay_efficiency(*node, {"families", "versions", "fitted_on"}, efficiency);
   };
   const std::string family = base::lower_case(accelerator.family);
   const std::string software = base::lower_case(framework);
@@ -82,6 +82,7 @@ cost::Efficiency EfficiencyTable::of(const std::string& framework,
   lay(fmt::format("accelerators.{}", base::lower_case(accelerator.name)));
   lay(fmt::format("frameworks.{}", software));
   lay(fmt::format("frameworks.{}.families.{}", software, family));
+  if (!version.empty()) lay(fmt::format("frameworks.{}.versions.{}", software, cost::version_key(version)));
   return efficiency;
 }
 

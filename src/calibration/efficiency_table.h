@@ -11,7 +11,8 @@
 namespace sextant::calibration {
 
 /// data/calibration/efficiency.yaml, or a changed copy of it. Blocks are named by their path: "defaults",
-/// "families.hopper", "accelerators.b300", "frameworks.nemo", "frameworks.nemo.families.hopper"; a parameter
+/// "families.hopper", "accelerators.b300", "frameworks.nemo", "frameworks.nemo.families.hopper",
+/// "frameworks.megatron-bridge.versions.26-04"; a parameter
 /// by its key, or "gemm_fraction.bf16".
 class EfficiencyTable {
  public:
@@ -26,7 +27,8 @@ class EfficiencyTable {
   void set_source(std::string_view block, const std::string& source);
 
   /// The record that cost::efficiency_for would give for this file.
-  cost::Efficiency of(const std::string& framework, const cluster::Accelerator& accelerator) const;
+  cost::Efficiency of(const std::string& framework, const std::string& version,
+                      const cluster::Accelerator& accelerator) const;
 
   const config::Node& document() const { return document_; }
 

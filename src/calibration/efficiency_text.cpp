@@ -76,7 +76,9 @@ void EfficiencyText::set(std::string_view block_path, std::string_view name, dou
   const std::string_view key = name.substr(0, dot);
   std::size_t insert_at = block.last;
   for (std::size_t i = block.first; i < block.last; ++i) {
-    if (is_key(lines_[i], block.indent, "families")) insert_at = std::min(insert_at, i);
+    for (const char* inner : {"families", "versions"}) {
+      if (is_key(lines_[i], block.indent, inner)) insert_at = std::min(insert_at, i);
+    }
     if (!is_key(lines_[i], block.indent, key)) continue;
     if (dot == std::string_view::npos) {
       // A comment on the line spoke of the old figure.

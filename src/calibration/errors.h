@@ -13,7 +13,7 @@ namespace sextant::calibration {
 struct TimeError {
   std::string id;
   std::string slice;
-  std::string group;   ///< model, GPUs, batch and sequence: rows whose order can be compared
+  std::string group;   ///< model, GPUs, batch, sequence and release: rows whose order can be compared
   std::string metric;  ///< "step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu"
   double projected = 0, measured = 0, low = 0, high = 0;  ///< in the row's own metric
 

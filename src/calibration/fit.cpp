@@ -8,161 +8,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/thread_pool.h"
+#include "calibration/crossed.h"
 #include "calibration/efficiency_text.h"
-#include "calibration/least_squares.h"
-#include "calibration/validate.h"
+#include "calibration/problem.h"
 #include "config/embedded_data.h"
-#include "training/projection.h"
 
 namespace sextant::calibration {
 namespace {
-
-/// A row reduced to what a fit needs.
-struct FitRow {
-  RowJob job;
-  double measured_s = 0;
-  std::string group;  ///< publisher × model × accelerator
-  std::string framework, family, accelerator;
-};
-
-/// Step time that the printed metric means.
-double measured_step_s(const MeasuredRow& row, const RowJob& made) {
-  const TimeError e =
-      time_error(row, made, cost::efficiency_for(made.job.software.framework, made.job.cluster->accelerator));
-  // Projected and measured are in one metric; the projected step is known.
-  training::Projector projector(made.job);
-  const double step = made.flushes * projector.score(made.job.layout).step_s;
-  return step / (1.0 + e.error());
-}
-
-std::vector<FitRow> fit_rows(std::span<const MeasuredRow> rows, const cluster::Cluster* cluster) {
-  std::vector<FitRow> result;
-  for (const MeasuredRow& row : rows) {
-    if (!has_time(row)) continue;
-    auto made = row_job(row, cluster);
-    auto* job = std::get_if<RowJob>(&made);
-    if (job == nullptr || job->functional_test) continue;
-    FitRow fit;
-    fit.measured_s = measured_step_s(row, *job);
-    fit.framework = base::lower_case(job->job.software.framework);
-    fit.family = base::lower_case(job->job.cluster->accelerator.family);
-    fit.accelerator = base::lower_case(job->job.cluster->accelerator.name);
-    fit.group = row.slice() + "|" + row.model + "|" + fit.accelerator;
-    fit.job = std::move(*job);
-    result.push_back(std::move(fit));
-  }
-  return result;
-}
-
-std::vector<FittedParameter> read_priors() {
-  const config::Node file = config::data_document("calibration/priors.yaml");
-  std::vector<FittedParameter> result;
-  for (const auto& [block, entries] : config::require_mapping(config::require(file, "parameters")).entries) {
-    for (const auto& [name, node] : config::require_mapping(entries).entries) {
-      config::refuse_unknown_keys(config::require_mapping(node), {"prior", "width", "also"});
-      FittedParameter p{.block = block, .name = name};
-      p.value = p.prior = config::as_number(config::require(node, "prior"));
-      p.width = config::as_number(config::require(node, "width"));
-      if (!(p.prior > 0 && p.width > 0)) {
-        throw base::UserError(node.position, node.path,
-                              "prior and width must be positive: logarithms are fitted");
-      }
-      if (const config::Node* also = node.find_set("also")) {
-        for (const config::Node& key : config::require_sequence(*also).items)
-          p.also.push_back(config::as_text(key));
-      }
-      result.push_back(std::move(p));
-    }
-  }
-  return result;
-}
-
-/// Whether a parameter of `block` can change the efficiency of `row`.
-bool reaches(const std::string& block, const FitRow& row) {
-  if (block == "defaults") return true;
-  if (block.starts_with("families.")) return block == "families." + row.family;
-  if (block.starts_with("accelerators.")) return block == "accelerators." + row.accelerator;
-  const std::string framework = "frameworks." + row.framework;
-  return block == framework || block == framework + ".families." + row.family;
-}
-
-Unknown unknown_of(const FittedParameter& p) {
-  const double mean = std::log(p.prior);
-  double low = mean - 4 * p.width, high = mean + 4 * p.width;
-  const std::string_view name = p.name;
-  if (name.starts_with("gemm_fraction.")) high = std::min(high, 0.0);
-  for (const cost::EfficiencyParameter& known : cost::efficiency_parameters()) {
-    if (known.name != name) continue;
-    if (known.low > 0) low = std::max(low, std::log(known.low));
-    high = std::min(high, std::log(known.high));
-  }
-  return {.mean = std::min(mean, high), .width = p.width, .low = low, .high = high};
-}
-
-class Problem {
- public:
-  Problem(std::vector<FitRow> rows, std::vector<FittedParameter> parameters)
-      : rows_(std::move(rows)), parameters_(std::move(parameters)) {}
-
-  const std::vector<FitRow>& rows() const { return rows_; }
-  const std::vector<FittedParameter>& parameters() const { return parameters_; }
-
-  EfficiencyTable table(const std::vector<double>& x) const {
-    EfficiencyTable t;
-    for (std::size_t j = 0; j < parameters_.size(); ++j) {
-      const FittedParameter& p = parameters_[j];
-      t.set(p.block, p.name, std::exp(x[j]));
-      for (const std::string& key : p.also) t.set(p.block, key, std::exp(x[j]));
-    }
-    return t;
-  }
-
-  /// ln(projected/measured) of some rows.
-  std::vector<double> residuals(const std::vector<double>& x, const std::vector<std::size_t>& indices) const {
-    const EfficiencyTable t = table(x);
-    std::map<std::pair<std::string, std::string>, cost::Efficiency> efficiencies;
-    for (const std::size_t i : indices) {
-      const auto key = std::pair(rows_[i].framework, rows_[i].accelerator);
-      if (!efficiencies.contains(key)) {
-        efficiencies[key] = t.of(rows_[i].framework, rows_[i].job.job.cluster->accelerator);
-      }
-    }
-    std::vector<double> result(indices.size());
-    base::parallel_for(indices.size(), 4, base::default_threads(), [&](std::size_t k, std::size_t) {
-      const FitRow& row = rows_[indices[k]];
-      training::Projector projector(row.job.job, efficiencies.at({row.framework, row.accelerator}));
-      const double step = row.job.flushes * projector.score(row.job.job.layout).step_s;
-      result[k] = std::log(step / row.measured_s);
-    });
-    return result;
-  }
-
-  /// Fits on the rows of `chosen`.
-  LeastSquaresResult fit(const std::vector<std::size_t>& chosen) const {
-    std::vector<Unknown> unknowns;
-    ResidualModel model;
-    model.count = chosen.size();
-    model.evaluate = [&](const std::vector<double>& x, const std::vector<std::size_t>& indices) {
-      std::vector<std::size_t> mapped;
-      for (const std::size_t i : indices) mapped.push_back(chosen[i]);
-      return residuals(x, mapped);
-    };
-    for (const FittedParameter& p : parameters_) {
-      unknowns.push_back(unknown_of(p));
-      std::vector<std::size_t> reached;
-      for (std::size_t i = 0; i < chosen.size(); ++i) {
-        if (reaches(p.block, rows_[chosen[i]])) reached.push_back(i);
-      }
-      model.depends.push_back(std::move(reached));
-    }
-    return fit_least_squares(unknowns, model, {});
-  }
-
- private:
-  std::vector<FitRow> rows_;
-  std::vector<FittedParameter> parameters_;
-};
 
 double mean_size(const std::vector<double>& values) {
   double sum = 0;
@@ -176,45 +28,34 @@ std::vector<std::size_t> all_indices(std::size_t count) {
   return indices;
 }
 
-/// Residuals of every row under a fit that left its group out. Groups are dealt to folds in order of first
-/// appearance.
-std::vector<double> crossed_residuals(const Problem& problem, const CalibrateOptions& options) {
-  std::map<std::string, int> fold_of;
-  int next = 0;
-  for (const FitRow& row : problem.rows()) {
-    if (fold_of.emplace(row.group, next % options.folds).second) ++next;
-  }
-  std::vector<double> crossed(problem.rows().size());
-  for (int fold = 0; fold < options.folds; ++fold) {
-    std::vector<std::size_t> kept, left;
-    for (std::size_t i = 0; i < crossed.size(); ++i) {
-      (fold_of.at(problem.rows()[i].group) == fold ? left : kept).push_back(i);
-    }
-    const LeastSquaresResult fit = problem.fit(kept);
-    const std::vector<double> r = problem.residuals(fit.x, left);
-    for (std::size_t k = 0; k < left.size(); ++k) crossed[left[k]] = r[k];
-    if (options.progress)
-      options.progress(fmt::format("fold {} of {}: {:.1f} %", fold + 1, options.folds, 100 * mean_size(r)));
-  }
-  return crossed;
-}
+/// Fewer rows say nothing of how wide an interval must be.
+constexpr std::size_t kFewRows = 8;
 
 double percentile90(std::vector<double> sizes) {
   std::ranges::sort(sizes);
   return sizes[std::min(sizes.size() - 1, static_cast<std::size_t>(0.9 * static_cast<double>(sizes.size())))];
 }
 
-/// Intervals of frameworks from their left-out rows; a handful of rows says nothing.
-std::map<std::string, double> intervals(const Problem& problem, const std::vector<double>& crossed) {
-  constexpr std::size_t kFewRows = 8;
+/// Intervals of frameworks from their left-out rows that `counts` accepts; a handful of rows says nothing.
+std::map<std::string, double> intervals(const Problem& problem, const std::vector<double>& crossed,
+                                        const std::function<bool(const FitRow&)>& counts) {
   std::map<std::string, std::vector<double>> sizes;
-  for (std::size_t i = 0; i < crossed.size(); ++i)
-    sizes[problem.rows()[i].framework].push_back(std::abs(crossed[i]));
+  for (std::size_t i = 0; i < crossed.size(); ++i) {
+    const FitRow& row = problem.rows()[i];
+    if (counts(row)) sizes[row.framework].push_back(std::abs(crossed[i]));
+  }
   std::map<std::string, double> widths;
   for (const auto& [name, values] : sizes) {
     if (values.size() >= kFewRows) widths[name] = percentile90(values);
   }
   return widths;
+}
+
+/// Starts where the calibration file in use stands, with the widths of the priors.
+std::vector<FittedParameter> priors_in_use(std::vector<FittedParameter> parameters) {
+  const EfficiencyTable table;
+  for (FittedParameter& p : parameters) p.value = p.prior = table.get(p.block, p.name);
+  return parameters;
 }
 
 /// "85 rows of DGXC, NEMO2407" for the rows that a block's parameters move.
@@ -230,10 +71,40 @@ std::string data_of(const std::string& block, const std::vector<FitRow>& rows) {
   return fmt::format("{} rows of {}", count, base::join(slices, ", "));
 }
 
+/// Fits that leave rows out: intervals, and the record where one is asked for.
+void cross(const Problem& problem, const LeastSquaresResult& fit, const CalibrateOptions& options,
+           Calibration& result) {
+  const std::span<const FitRow> rows = problem.rows();
+  const std::vector<int> groups = folds_of_groups(rows, options.folds);
+  const std::vector<double> crossed = left_out_residuals(problem, groups, options.folds, options.progress);
+  result.mean_abs_log_crossed = mean_size(crossed);
+  const auto mixes = [](const FitRow& row) { return row.job.job.model->has_experts(); };
+  result.moe_interval_log_width = intervals(problem, crossed, mixes);
+  std::vector<double> mixed;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (mixes(rows[i])) mixed.push_back(std::abs(crossed[i]));
+  }
+  if (mixed.size() >= kFewRows) result.moe_interval_log_width["defaults"] = percentile90(mixed);
+  result.interval_log_width = intervals(problem, crossed, [&](const FitRow& row) { return !mixes(row); });
+  // Frameworks with few dense rows: all of theirs.
+  for (const auto& [name, width] : intervals(problem, crossed, [](const FitRow&) { return true; }))
+    result.interval_log_width.try_emplace(name, width);
+  if (!options.record) return;
+  const std::vector<int> singles = folds_of_rows(rows.size(), options.folds);
+  const std::vector<double> single = left_out_residuals(problem, singles, options.folds, options.progress);
+  const std::vector<double> fitted = problem.residuals(fit.x, all_indices(rows.size()));
+  const std::vector<double> null_rows = null_residuals(rows, singles, options.folds);
+  const std::vector<double> null_groups = null_residuals(rows, groups, options.folds);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    result.crossed.push_back({rows[i].id, fitted[i], single[i], crossed[i], null_rows[i], null_groups[i]});
+  }
+}
+
 }  // namespace
 
 Calibration calibrate(std::span<const MeasuredRow> rows, const CalibrateOptions& options) {
-  const Problem problem(fit_rows(rows, options.cluster), read_priors());
+  const Problem problem(fit_rows(rows, options.cluster),
+                        options.refine ? priors_in_use(read_priors()) : read_priors());
   const std::vector<std::size_t> all = all_indices(problem.rows().size());
   if (all.empty()) throw base::UserError("no row of the table has a time and a job: there is nothing to fit");
   const LeastSquaresResult fit = problem.fit(all);
@@ -255,11 +126,7 @@ Calibration calibrate(std::span<const MeasuredRow> rows, const CalibrateOptions&
     options.progress(fmt::format("{} rows: mean |ln| {:.1f} % at the priors, {:.1f} % fitted", result.rows,
                                  100 * result.mean_abs_log_before, 100 * result.mean_abs_log_after));
   }
-  if (options.folds >= 2) {
-    const std::vector<double> crossed = crossed_residuals(problem, options);
-    result.mean_abs_log_crossed = mean_size(crossed);
-    result.interval_log_width = intervals(problem, crossed);
-  }
+  if (options.folds >= 2) cross(problem, fit, options, result);
   return result;
 }
 
@@ -279,10 +146,14 @@ std::string calibrated_text(const std::string& text, const Calibration& calibrat
     edited.set_source_after(block, "Fitted", sentence);
   }
   const config::Node& frameworks = config::require(calibration.table.document(), "frameworks");
-  for (const auto& [framework, width] : calibration.interval_log_width) {
-    if (frameworks.find(framework) != nullptr)
-      edited.set("frameworks." + framework, "interval_log_width", width);
-  }
+  const auto set_widths = [&](const char* key, const std::map<std::string, double>& widths) {
+    for (const auto& [framework, width] : widths) {
+      if (framework == "defaults") edited.set(framework, key, width);
+      if (frameworks.find(framework) != nullptr) edited.set("frameworks." + framework, key, width);
+    }
+  };
+  set_widths("interval_log_width", calibration.interval_log_width);
+  set_widths("moe_interval_log_width", calibration.moe_interval_log_width);
   return edited.text();
 }
 

@@ -17,7 +17,8 @@ bool fits(const training::Job& job, const cost::Efficiency& efficiency) {
 }  // namespace
 
 std::string choose_cheapest_recompute(training::Job& job) {
-  const cost::Efficiency efficiency = cost::efficiency_for(job.software.framework, job.cluster->accelerator);
+  const cost::Efficiency efficiency =
+      cost::efficiency_for(job.software.framework, job.software.version, job.cluster->accelerator);
   parallel::Recompute& r = job.layout.recompute;
   r = {};
   if (fits(job, efficiency)) return "none";

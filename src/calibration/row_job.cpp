@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/units.h"
 #include "calibration/functional_test.h"
@@ -41,6 +43,7 @@ std::variant<ClusterPointer, std::string> cluster_of(const MeasuredRow& row, int
   resize(*c, world);
   c->memory_safety_margin = 0;
   if (!takes_given) {
+    c->node.domain_gpus = settings.integer("domain_gpus", c->node.domain_gpus);
     c->node.nics = settings.integer("nics", c->node.nics);
     const double usual_gb_per_s = c->node.nic_bandwidth_bytes_per_s / base::kGB;
     c->node.nic_bandwidth_bytes_per_s = settings.number("nic_bandwidth_gb_per_s", usual_gb_per_s) * base::kGB;
@@ -145,6 +148,14 @@ std::variant<RowJob, std::string> row_job(const MeasuredRow& row, const cluster:
   } catch (const base::UserError& error) {
     return error.message();
   }
+}
+
+bool has_assumed_batch(const RowJob& row) {
+  return std::ranges::any_of(row.job.warnings, [](const std::string& assumption) {
+    return assumption.starts_with("microbatches taken as") ||
+           assumption.starts_with("one micro-batch a step") ||
+           assumption.starts_with("sequence_tokens taken as");
+  });
 }
 
 std::variant<training::Job, std::string> job_of(const MeasuredRow& row) {

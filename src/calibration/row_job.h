@@ -40,6 +40,9 @@ struct RowJob {
 /// cluster has no memory margin: what ran, ran.
 std::variant<RowJob, std::string> row_job(const MeasuredRow& row, const cluster::Cluster* cluster = nullptr);
 
+/// Whether the row's batch or sequence is an assumption: what the row says of speed then depends on it.
+bool has_assumed_batch(const RowJob& row);
+
 /// row_job without its conventions.
 std::variant<training::Job, std::string> job_of(const MeasuredRow& row);
 

@@ -198,7 +198,10 @@ void set_switches(const MeasuredRow& row, const model::Model& model, RowSettings
            : loss == "native-fused" ? parallel::Loss::kNativeFused
            : loss == "chunked"      ? parallel::Loss::kChunked
                                     : parallel::Loss::kPlain;
-  l.cuda_graphs = holds(row.extra, "cuda_graph_impl=") && !holds(row.extra, "cuda_graph_impl=none");
+  const std::string graphs = settings.text("graphs", "");
+  l.cuda_graphs = graphs.empty()
+                      ? holds(row.extra, "cuda_graph_impl=") && !holds(row.extra, "cuda_graph_impl=none")
+                      : graphs != "none";
   if (model.has_experts()) set_dispatch(settings, l);
 }
 
@@ -219,6 +222,9 @@ layers::Software software_of(RowSettings& settings) {
   s.permute_fusion = settings.yes("permute_fusion", false);
   s.router_fp32 = settings.yes("router_fp32", false);
   s.fused_expert_mlp = settings.yes("fused_expert_mlp", false);
+  s.fp8_attention = settings.yes("fp8_attention", false);
+  s.drops_tokens = settings.yes("drops_tokens", false);
+  s.whole_iteration_graphs = settings.text("graphs", "") == "whole iterations";
   s.legacy_grouped_gemm = settings.yes("legacy_grouped_gemm", false);
   s.expandable_segments = settings.yes("expandable_segments", false);
   s.fp8_transpose_cache = settings.yes("fp8_transpose_cache", true);

@@ -115,6 +115,10 @@ std::shared_ptr<const model::Model> from_catalogue(const MeasuredRow& row, model
   m.mtp.depths = std::min(m.mtp.depths, settings.integer("prediction_depths", 0));
   m.hidden_dropout = m.attention_dropout = settings.number("dropout", 0.0);
   if (settings.text("attention_kind", "") == "multi-head") use_multi_head_attention(m);
+  // Short documents packed into one sequence do not see one another.
+  if (const int context = settings.integer("average_context", 0); context > 0) {
+    for (model::LayerClass& c : m.classes) c.attention.window_tokens = context;
+  }
   settings.assume(fmt::format("architecture of {} from the catalogue", m.name));
   return std::make_shared<const model::Model>(std::move(m));
 }

@@ -16,8 +16,8 @@ const std::vector<std::string>& setting_names() {
   static const std::vector<std::string> names{
       // the job's software
       "framework", "backend", "version", "attention", "transformer_engine", "compiled", "fused_accumulation",
-      "gradient_bytes", "permute_fusion", "router_fp32", "fused_expert_mlp", "legacy_grouped_gemm",
-      "expandable_segments", "fp8_transpose_cache", "flags",
+      "gradient_bytes", "permute_fusion", "router_fp32", "fused_expert_mlp", "legacy_grouped_gemm", "graphs",
+      "drops_tokens", "fp8_attention", "expandable_segments", "fp8_transpose_cache", "flags",
       // its layout
       "sequence_parallel", "sharding", "reshard", "recompute", "overlap", "fp8_recipe", "fp8_parameters",
       "loss", "dispatch", "sync_free_stage", "forced_balance", "expert_parallel", "expert_tensor_parallel",
@@ -26,9 +26,9 @@ const std::vector<std::string>& setting_names() {
       // its model
       "catalogue", "attention_kind", "layers", "ffn", "vocabulary", "vocabulary_is_padded", "activation",
       "norm", "norm_bias", "positions", "tied_embeddings", "embedding_norm", "bias", "dropout",
-      "prediction_depths",
+      "prediction_depths", "average_context",
       // its cluster
-      "nics", "nic_bandwidth_gb_per_s",
+      "nics", "nic_bandwidth_gb_per_s", "domain_gpus",
       // the figures
       "flops", "memory_unit", "memory_kind", "memory_stage", "memory_figure"};
   return names;
@@ -74,15 +74,18 @@ const std::string& column(const MeasuredRow& row, const config::Node& node, std:
       fmt::format("'{}' is no column for `when`; use id, source, model, gpu, precision or extra", name));
 }
 
-/// Every column of `when` holds one of its alternatives, apart by '|'. A bar inside a stage layout is no
-/// separator: a text that holds one of "*(" is taken whole.
+/// Every column of `when` holds one of its alternatives (`gpu`: is one), apart by '|'. A bar inside a stage
+/// layout is no separator: a text that holds one of "*(" is taken whole.
 bool matches(const config::Node& when, const MeasuredRow& row) {
   return std::ranges::all_of(config::require_mapping(when).entries, [&](const auto& entry) {
     const std::string text = config::as_text(entry.second);
     const std::string& cell = column(row, entry.second, entry.first);
     if (text.find_first_of("*(") != std::string::npos) return cell.find(text) != std::string::npos;
-    return std::ranges::any_of(base::split(text, '|'),
-                               [&](const std::string& part) { return cell.find(part) != std::string::npos; });
+    // B200 is no GB200.
+    const bool whole = entry.first == "gpu";
+    return std::ranges::any_of(base::split(text, '|'), [&](const std::string& part) {
+      return whole ? cell == part : cell.find(part) != std::string::npos;
+    });
   });
 }
 

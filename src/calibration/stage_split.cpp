@@ -62,6 +62,21 @@ bool deal_greedily(const model::Model& model, Layout& layout) {
   return last > 0 && try_split(model, {.last_layers = last}, layout);
 }
 
+/// Every stage full but the last, which has the rest beside the prediction layers and the loss.
+std::string full_layout(int layers, int prediction_layers, int stages) {
+  const int full = (layers + stages - 1) / stages;
+  parallel::StageTable table(static_cast<std::size_t>(stages));
+  for (int s = 0; s < stages; ++s) {
+    parallel::Stage& stage = table[static_cast<std::size_t>(s)];
+    stage.embedding = s == 0;
+    stage.loss = s == stages - 1;
+    stage.mtp_layers = stage.loss ? prediction_layers : 0;
+    stage.first_layer = std::min(s * full, layers);
+    stage.layers = std::clamp(layers - s * full, 0, full);
+  }
+  return parallel::stage_layout_text(table);
+}
+
 }  // namespace
 
 std::string split_stages(const model::Model& model, const std::string& rule, Layout& layout,
@@ -69,6 +84,11 @@ std::string split_stages(const model::Model& model, const std::string& rule, Lay
   if (rule.starts_with("layout ")) {
     layout.split.layout = rule.substr(7);
     return deals(model, layout) ? "" : "the stage layout does not fit the model";
+  }
+  if (rule == "full stages" && layout.pp > 1) {
+    const int stages = layout.pp * layout.vpp;
+    const StageSplit full{.layout = full_layout(static_cast<int>(model.layers()), model.mtp.depths, stages)};
+    if (try_split(model, full, layout)) return {};
   }
   if (rule == "deepspeed" && deal_greedily(model, layout)) return {};
   if (rule != "balanced" && deals(model, layout)) return {};

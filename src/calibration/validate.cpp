@@ -50,8 +50,8 @@ double instrument_bytes(const training::StageMemory& stage, MemoryKind kind,
 }
 
 std::string ranking_group(const MeasuredRow& row, const training::Job& job) {
-  return fmt::format("{}|{}|{}|{}|{}|{}", row.model, row.gpu, job.layout.world, job.layout.global_batch,
-                     job.layout.sequence_tokens, row.precision);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}", row.model, row.gpu, job.layout.world, job.layout.global_batch,
+                     job.layout.sequence_tokens, row.precision, job.software.version);
 }
 
 struct RowResult {
@@ -69,8 +69,8 @@ RowResult validate_row(const MeasuredRow& row, const cluster::Cluster* cluster) 
   result.job = row_job(row, cluster);
   const RowJob* job = std::get_if<RowJob>(&result.job);
   if (job == nullptr) return result;
-  const cost::Efficiency efficiency =
-      cost::efficiency_for(job->job.software.framework, job->job.cluster->accelerator);
+  const cost::Efficiency efficiency = cost::efficiency_for(
+      job->job.software.framework, job->job.software.version, job->job.cluster->accelerator);
   if (has_time(row)) result.time = time_error(row, *job, efficiency);
   if (has_memory(row)) result.memory = memory_error(row, *job, efficiency);
   return result;

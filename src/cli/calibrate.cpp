@@ -37,6 +37,12 @@ void add_calibrate(CLI::App& app, Action& action) {
   command
       ->add_option("--folds", calibrate.folds, "of the cross-validation behind the intervals; 0 keeps them")
       ->capture_default_str();
+  command->add_flag("--refine", calibrate.refine,
+                    "start from the calibration in use instead of the priors: for a few runs of your own");
+  command
+      ->add_option("--record", calibrate.record,
+                   "write what each row's error is, fitted and left out, for `validate --record`")
+      ->type_name("FOLDER");
   add_json_flag(*command, flags->json);
   command->callback([flags, &action] {
     action = [flags] {

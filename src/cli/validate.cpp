@@ -37,6 +37,11 @@ void add_validate(CLI::App& app, Action& action) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--markdown", validate.markdown, "write the errors of time as a page")
       ->type_name("FILE");
+  command
+      ->add_option("--record", validate.record,
+                   "of `calibrate --record`: errors of rows left out, for the page")
+      ->type_name("FOLDER");
+  command->add_option("--pairs", validate.pairs, "CSV of published pairs, for the page")->type_name("CSV");
   command->add_option("--memory-markdown", validate.memory_markdown, "write the errors of memory as a page")
       ->type_name("FILE");
   add_json_flag(*command, flags->json);

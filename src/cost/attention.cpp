@@ -11,6 +11,9 @@
 //   byte mask
 //             (2.5);
 //   backward  4 by the four products, dropout (2.5) and softmax, which reads two tensors and writes one (3).
+// Where the fused softmax kernel does not apply, PyTorch casts to fp32, scales, masks, normalises and casts
+// back, each a pass of its own: 18.5 instead of 2 and of 3 (megatron/model/fused_softmax.py,
+// forward_torch_softmax: 2 + 4, 4 + 4, 4 + 4 + 1, 4 + 4 and 4 + 2 bytes; the same gradients going back).
 // Fitted on BLOOM, vTrain and SC21 rows, cost.md. A head size that is no multiple of 8 slows both products as
 // in gemm.cpp; it is the largest single effect in the BLOOM sweep (head sizes 108 and 150).
 //
@@ -26,16 +29,29 @@ namespace sextant::cost {
 namespace {
 
 constexpr double kScoreBytes = 2;
+constexpr double kTorchSoftmaxPasses = 18.5;
+
+/// One exponential a score, at a sixteenth of the vector units' rate, as matrix FLOPs that take as long: what
+/// bounds the forward pass of narrow heads where matrix units have grown faster than special functions (Shah
+/// et al., FlashAttention-3, section 3.1: 16 of 256 operations a clock and unit).
+double exponential_flops(const AttentionCore& a, double peak_flops, const Machine& machine) {
+  const double vector_flops = machine.cluster->accelerator.vector_flops;
+  if (a.backward || vector_flops <= 0) return 0;
+  return a.batch * a.heads * a.pairs_per_head * 16.0 * peak_flops / vector_flops;
+}
 
 double fused_s(const AttentionCore& a, double flops, const Machine& machine) {
   const Efficiency& e = machine.efficiency;
   const MatrixRate rate = matrix_rate(cluster::Precision::kBf16, machine);
   double fraction = e.attention_forward_fraction;
   if (a.backward) fraction *= e.attention_backward_relative;
+  if (a.fp8) fraction *= e.attention_fp8_relative;
+  if (a.head_dim > a.value_head_dim) fraction *= e.attention_latent_relative;
   // Queries and outputs, keys and values, once; their gradients as well going back.
   const double bytes = 2.0 * a.batch * (a.head_dim + a.value_head_dim) *
                        (a.heads * a.query_tokens + a.kv_heads * a.key_tokens) * (a.backward ? 2.0 : 1.0);
-  return std::max(flops / (rate.peak_flops * std::min(fraction, 1.0)),
+  const double work = std::max(flops, exponential_flops(a, rate.peak_flops, machine));
+  return std::max(work / (rate.peak_flops * std::min(fraction, 1.0)),
                   bytes / machine.cluster->accelerator.memory_bandwidth_bytes_per_s);
 }
 
@@ -47,7 +63,8 @@ double unfused_s(const AttentionCore& a, double flops, const Machine& machine) {
   if (!aligned) compute_s *= e.misalignment_divisor;
 
   const double product_passes = a.backward ? 4 : 2;
-  const double softmax_passes = (a.backward ? 3 : 2) + (a.dropout ? 2.5 : 0);
+  const double softmax_alone = !a.fused_softmax ? kTorchSoftmaxPasses : a.backward ? 3 : 2;
+  const double softmax_passes = softmax_alone + (a.dropout ? 2.5 : 0);
   const double scores = a.batch * a.heads * a.query_tokens * a.key_tokens;
   const double bandwidth = machine.cluster->accelerator.memory_bandwidth_bytes_per_s;
   const double softmax_slowness =

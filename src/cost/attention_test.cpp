@@ -28,6 +28,41 @@ TEST_F(AttentionTime, fused_forward_takes_four_flops_a_pair_and_channel) {
   EXPECT_NEAR(attention_s(causal, usual), flops / (989.5e12 * 0.45), 1e-9);
 }
 
+// A head of 64: 256 FLOPs a score, and one exponential at a sixteenth of the vector rate. On an H100 989.5e12
+// · 16 / 66.9e12 = 236.7 FLOPs' worth: hidden. With matrix units three times as fast it is what takes
+// longest.
+TEST_F(AttentionTime, exponentials_bound_narrow_heads_when_matrix_units_outgrow_them) {
+  causal.head_dim = causal.value_head_dim = 64;
+  const double pairs = 32 * 8192.0 * 8192 / 2;
+  EXPECT_NEAR(attention_s(causal, usual), pairs * 256 / (989.5e12 * 0.45), 1e-9);
+  auto& peaks = cluster.accelerator.peak_flops;
+  peaks[static_cast<std::size_t>(cluster::Precision::kBf16)] *= 3;
+  EXPECT_NEAR(attention_s(causal, usual), pairs * 16 / cluster.accelerator.vector_flops / 0.45, 1e-9);
+}
+
+TEST_F(AttentionTime, fp8_products_and_latent_heads_have_their_own_fractions) {
+  AttentionCore fp8 = causal;
+  fp8.fp8 = true;
+  EXPECT_NEAR(attention_s(causal, usual) / attention_s(fp8, usual), usual.efficiency.attention_fp8_relative,
+              1e-9);
+  usual.efficiency.attention_latent_relative = 0.5;
+  AttentionCore latent = causal;
+  latent.head_dim = 192;
+  EXPECT_NEAR(attention_s(latent, usual) / attention_s(causal, usual), 2 * (192 + 128) / 256.0, 1e-9);
+}
+
+// Without the fused kernel the scores are passed over 18.5 times instead of twice, at 2 bytes each.
+TEST_F(AttentionTime, torch_softmax_passes_over_the_scores_again_and_again) {
+  AttentionCore unfused = causal;
+  unfused.fused = false;
+  AttentionCore torch = unfused;
+  torch.fused_softmax = false;
+  const double scores = 32 * 8192.0 * 8192;
+  const double slowness = 1 / usual.efficiency.element_wise_fraction;
+  EXPECT_NEAR(attention_s(torch, usual) - attention_s(unfused, usual),
+              2 * scores * 16.5 * slowness / cluster.accelerator.memory_bandwidth_bytes_per_s, 1e-9);
+}
+
 TEST_F(AttentionTime, fused_backward_takes_two_and_a_half_times_the_flops) {
   AttentionCore backward = causal;
   backward.backward = true;

@@ -18,9 +18,10 @@
 // *All-to-all*: each rank sends V/N to each peer. Links and NICs work at the same time, the slower one
 // decides. Inside the domain V·(g−1)/N crosses the links; V·(N−g)/N leaves over the rank's own share of the
 // NICs, since all ranks send at once. A dispatcher that deduplicates (DeepEP) sends each token once to each
-// distinct remote domain, to the GPU opposite, which forwards it over the links: V/copies · distinct domains
-// over the NIC and, all copies ending where their expert is, V·(g−1)/g over the links. Messages are posted
-// one after another: a step a local peer, and a posting cost a remote peer.
+// distinct remote domain, to the GPU opposite, which forwards it over the links, once to each distinct rank
+// there: V/copies · distinct domains over the NIC and V/copies · distinct ranks · (g−1)/g over the links
+// (deepseek-ai/DeepEP, csrc/kernels/intranode.cu: is_token_in_rank; the combine adds up on the way back).
+// Messages are posted one after another: a step a local peer, and a posting cost a remote peer.
 //
 // *Send-receive* is a hop (hop.cpp).
 #include <algorithm>
@@ -91,12 +92,17 @@ Volume all_to_all_volume(const Collective& c, const cluster::Placement& p) {
   const double inside = members_inside(p);
   Volume volume{c.bytes * (inside - 1) / ranks, c.bytes * (ranks - inside) / ranks, 0};
   if (volume.nic > 0 && crosses_pods(p)) volume.pod = c.bytes * (ranks - p.ranks_per_pod) / ranks;
+  // What the ranks of a domain hand to one another when every copy, or one for each rank, ends there.
+  const double received = c.distinct_ranks_per_token > 0 && c.copies_per_token > 0
+                              ? c.bytes * std::min(1.0, c.distinct_ranks_per_token / c.copies_per_token)
+                              : c.bytes;
+  if (p.inside_domain()) volume.link = received * (inside - 1) / inside;
   if (volume.nic <= 0 || !deduplicates(c)) return volume;
   const double once_a_domain = c.bytes / c.copies_per_token * c.distinct_domains_per_token;
   if (once_a_domain < volume.nic) {
     volume.pod *= once_a_domain / volume.nic;
     volume.nic = once_a_domain;
-    volume.link = c.bytes * (inside - 1) / inside;
+    volume.link = received * (inside - 1) / inside;
   }
   return volume;
 }

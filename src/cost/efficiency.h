@@ -33,6 +33,8 @@ struct Efficiency {
   double attention_forward_fraction = 0.45;
   double attention_backward_relative = 0.85;
   double context_attention_loss = 0.035;     ///< slower by this for each further context-parallel rank
+  double attention_fp8_relative = 1.3;       ///< faster by this when its products run in FP8
+  double attention_latent_relative = 1.0;    ///< heads whose queries are wider than their values (MLA)
   double unfused_attention_relative = 0.43;  ///< batched GEMM of unfused attention against a large GEMM
 
   double element_wise_fraction = 0.77;  ///< of the memory bandwidth
@@ -44,6 +46,7 @@ struct Efficiency {
   double nic_fraction = 0.6;
   double all_to_all_link_fraction = 0.75;
   double all_to_all_nic_fraction = 0.73;
+  double deepep_link_fraction = 0.45;  ///< of the links, by DeepEP's few sending units, deduplicated bytes
   double proxied_dispatch_relative = 0.2;  ///< NIC rate of DeepEP where the host must start transfers
   double collective_latency_s = 20e-6;     ///< software cost of one collective call
   double half_message_bytes = 3.3e6;       ///< message at which half of the bandwidth is reached
@@ -59,6 +62,7 @@ struct Efficiency {
   double host_layer_s =
       0.6e-3;  ///< forward and backward of one dense layer and micro-batch, no recomputation
   double host_moe_layer_s = 8.2e-3;
+  double host_expert_s = 0;  ///< … and so much for each expert on the rank
   double host_norm = 4.0;
   double fixed_layer_s = 0.0;         ///< GPU time a layer and micro-batch beyond its operations
   double fixed_moe_layer_s = 0.4e-3;  ///< synchronisations of a dropless MoE layer
@@ -66,12 +70,19 @@ struct Efficiency {
   double permute_passes = 1.0;  ///< permutation kernels move this many times the ideal bytes (Part::kPermute)
   double deepep_host_relative = 0.62;  ///< MoE host time with DeepEP, and with sync-free stages
   double sync_free_host_relative = 0.66;
+  double fused_permute_relative =
+      1.0;  ///< permute_passes with fused permutation (permute_fusion, sync-free stages)
+  double hybridep_permute_relative = 1.0;  ///< … with HybridEP, which permutes while it receives
+  double drop_host_relative = 0.36;        ///< MoE host time when experts take a fixed number of tokens
+  double graph_host_relative = 0.80;       ///< … when graphs hold attention and router, but not the experts
+  double dispatch_overlap_host_relative = 1.2;  ///< … when layers are cut up to hide the dispatch
   double fused_expert_host_relative = 0.39;     ///< MoE host time with one kernel for the experts' MLP …
   double fused_expert_permute_relative = 0.27;  ///< … and its permute_passes; both to be applied by training/
   double split_weight_gradient = 1.03;  ///< backward time of schedules that run weight gradients apart
 
   double optimizer_bytes = 26;  ///< moved per local optimizer parameter
   double fixed_step_s = 80e-3;
+  double shard_call_s = 0;  ///< a step, for each rank that broadcasts its share of the parameters on its own
   double straggler_per_doubling = 0.005;  ///< step time grows so much with each doubling of GPUs beyond 8
   double software_factor = 1.0;           ///< compute time of this framework version; age, fusions, compile
   double moe_software_factor = 1.0;
@@ -81,16 +92,24 @@ struct Efficiency {
   double fragmentation_fraction = 0.02;  ///< of everything allocated
   double moe_overhead_bytes = 0;         ///< dispatcher and grouped-GEMM buffers, constant in the micro-batch
 
-  double interval_log_width = 0.2;   ///< half width of the 90 % interval of ln(time)
-  std::vector<std::string> sources;  ///< provenance, printed with every projection
+  double interval_log_width = 0.2;    ///< half width of the 90 % interval of ln(time)
+  double moe_interval_log_width = 0;  ///< of models with experts; at least that of others
+  double borrowed_log_width = 0.10;   ///< more for an accelerator that none of its family's rows is of
+  std::vector<std::string> sources;   ///< provenance, printed with every projection
 };
 
 /// The record for `framework` ("primus", "megatron-core", "torchtitan", …) on `accelerator`: the general
 /// defaults, then what the file says of the accelerator's family, of the accelerator itself, of the
-/// framework, and of the framework on that family; later entries win. `sources` says which were used, and
-/// names what has no entry. Names are compared in lower case; unknown ones never throw. Throws
-/// base::UserError only for a broken overriding file.
+/// framework, of the framework on that family, and of that `version` of the framework; later entries win.
+/// `sources` says which were used, and names what has no entry. Names are compared in lower case; unknown
+/// ones never throw. Throws base::UserError only for a broken overriding file.
+Efficiency efficiency_for(const std::string& framework, const std::string& version,
+                          const cluster::Accelerator& accelerator);
+/// Of no particular version.
 Efficiency efficiency_for(const std::string& framework, const cluster::Accelerator& accelerator);
+
+/// A version as the file's keys spell it: "26.04" is `26-04`, since dots separate keys.
+std::string version_key(const std::string& version);
 
 /// Frameworks that the calibration file lists, in its order.
 std::vector<std::string> calibrated_frameworks();

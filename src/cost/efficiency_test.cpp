@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "config/document.h"
 
@@ -44,6 +46,25 @@ TEST(Efficiency, blocks_are_laid_over_one_another_from_general_to_special) {
 TEST(Efficiency, an_accelerator_may_differ_from_its_family) {
   EXPECT_NE(bf16(efficiency_for("megatron-bridge", accelerator("B200", "blackwell"))),
             bf16(efficiency_for("megatron-bridge", accelerator("B300", "blackwell"))));
+}
+
+TEST(Efficiency, a_version_is_laid_over_its_framework) {
+  const cluster::Accelerator b200 = accelerator("B200", "blackwell");
+  const Efficiency old = efficiency_for("megatron-bridge", "25.09", b200);
+  const Efficiency late = efficiency_for("megatron-bridge", "26.06", b200);
+  EXPECT_NE(old.moe_software_factor, late.moe_software_factor);
+  EXPECT_EQ(old.tensor_parallel_exposed, late.tensor_parallel_exposed) << "the framework's";
+  EXPECT_EQ(efficiency_for("megatron-bridge", "unheard-of", b200).moe_software_factor,
+            efficiency_for("megatron-bridge", b200).moe_software_factor);
+  EXPECT_EQ(version_key("26.04"), "26-04");
+}
+
+TEST(Efficiency, an_accelerator_that_borrows_from_its_family_says_so_and_widens_the_interval) {
+  const Efficiency known = efficiency_for("primus", accelerator("MI355X", "cdna4"));
+  const Efficiency borrowed = efficiency_for("primus", accelerator("MI399X", "cdna4"));
+  EXPECT_THAT(borrowed.sources, Contains(HasSubstr("no measured run is of MI399X")));
+  EXPECT_NEAR(borrowed.interval_log_width, std::hypot(known.interval_log_width, borrowed.borrowed_log_width),
+              1e-12);
 }
 
 TEST(Efficiency, sources_say_what_was_used_and_what_is_missing) {

@@ -88,7 +88,8 @@ double gemm_s(const Gemm& gemm, cluster::Precision precision, const Machine& mac
 }
 
 /// One kernel over all local experts. With t tokens an expert the tiles of a forward or input-gradient
-/// product fill as t / (t + half); a weight gradient sums over tokens instead and fills them always. Each
+/// product fill as t / (t + half); a weight gradient sums over tokens instead and fills them always. Tokens'
+/// traffic shows as in a dense product: narrow experts, whose products have a small side, pay most. Each
 /// expert's weights come from memory once a pass, and each expert costs a minimum however few tokens it has.
 /// Fitted on Megatron-Bridge, DGXC and Primus rows (cost.md); below about 1,000 tokens an expert the half and
 /// the minimum are priors.
@@ -107,11 +108,13 @@ double grouped_gemm_s(const GroupedGemm& gemm, cluster::Precision precision, con
   const double weights = gemm.groups * gemm.n * gemm.k;
   const double weight_bytes = (gemm.weight_gradient ? e.grouped_weight_gradient_bytes : element) * weights;
   const double bandwidth = machine.cluster->accelerator.memory_bandwidth_bytes_per_s;
-  const double seconds = compute_s + weight_bytes / bandwidth + gemm.groups * e.grouped_kernel_s;
-
   const double rows = gemm.groups * t;
   const double row_bytes = gemm.weight_gradient ? element * (gemm.n + gemm.k)
                                                 : element * gemm.k + result_bytes(precision) * gemm.n;
+  const double token_s =
+      e.gemm_operand_passes * rows * row_bytes / (bandwidth * std::min(e.element_wise_fraction, 1.0));
+  const double seconds = compute_s + token_s + weight_bytes / bandwidth + gemm.groups * e.grouped_kernel_s;
+
   const double least_bytes =
       rows * row_bytes + (gemm.weight_gradient ? result_bytes(precision) : element) * weights;
   return std::max({seconds, flops / rate.peak_flops, least_bytes / bandwidth});

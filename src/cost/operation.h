@@ -39,8 +39,10 @@ struct AttentionCore {
       0;  ///< of one sequence: query-key pairs really computed (causal half, window, CP share)
   double head_dim = 0, value_head_dim = 0;
   bool fused = true;  ///< flash-style; unfused writes the scores
+  bool fp8 = false;   ///< its products run in FP8
   bool dropout = false;
-  double context_ranks = 1;  ///< ranks a ring hands keys round: each step works on a smaller block
+  bool fused_softmax = true;  ///< unfused attention: one kernel scales, masks and normalises the scores
+  double context_ranks = 1;   ///< ranks a ring hands keys round: each step works on a smaller block
   bool backward = false;
 };
 
@@ -77,6 +79,9 @@ struct Collective {
   /// Copies each token makes in `bytes` (its top_k); 0 = not token copies. bytes / copies_per_token is one
   /// copy of every token, what each distinct domain receives.
   double copies_per_token = 0;
+  /// Distinct ranks that a token reaches, its own included, when the dispatcher also sends one copy for all
+  /// experts of a rank; 0 = a copy for each expert.
+  double distinct_ranks_per_token = 0;
 };
 
 /// What a report lumps together.

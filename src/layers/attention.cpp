@@ -8,6 +8,7 @@
 #include "layers/attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/parameters.h"
 #include "model/parts.h"
@@ -71,6 +72,14 @@ void write_context_exchange(Writer& w, const model::Attention& a, const CoreShap
              {CollectiveKind::kSendReceive, GroupKind::kContext, 2 * key_value, hops});
 }
 
+/// Megatron-LM's fused scale-mask-softmax kernel: a block holds four attention rows of one warp each, so
+/// batches times heads must divide by four; sequences to 16,384 (megatron/fused_kernels,
+/// is_kernel_available).
+bool softmax_kernel_applies(double batch_times_heads, double sequence) {
+  return std::fmod(batch_times_heads, 4.0) == 0 && std::fmod(sequence, 4.0) == 0 && sequence > 16 &&
+         sequence <= 16384;
+}
+
 }  // namespace
 
 void write_core_attention(Writer& w, const model::Attention& a, const CoreShape& c) {
@@ -90,7 +99,9 @@ void write_core_attention(Writer& w, const model::Attention& a, const CoreShape&
   core.head_dim = c.head_dim;
   core.value_head_dim = c.value_head_dim;
   core.fused = fused;
+  core.fp8 = fused && w.software().fp8_attention && s.operand_bytes < 2;
   core.dropout = dropout;
+  core.fused_softmax = fused || softmax_kernel_applies(s.micro_batch * c.heads, s.sequence);
   core.context_ranks = s.cp;
   if (s.cp > 1 && w.layout().context_all_to_all && !c.shared_latent) {
     core.heads /= s.cp;

@@ -31,7 +31,19 @@ double expected_remote_domains(int domains, double top_k, double group_limit) {
   return distinct * (n - 1) / n;
 }
 
+double expected_ranks(int ranks, double top_k, double group_share) {
+  const double n = std::max(1.0, ranks * group_share);
+  return n * (1 - std::pow(1 - 1 / n, top_k));
+}
+
 namespace {
+
+/// Share of the routing groups that a token may reach.
+double group_share(const model::Mlp& mlp) {
+  if (mlp.routing_groups <= 0) return 1;
+  return std::min(
+      1.0, static_cast<double>(mlp.routing_groups_per_token) / static_cast<double>(mlp.routing_groups));
+}
 
 struct ExpertShape {
   double local_tokens = 0;
@@ -67,7 +79,11 @@ void write_router(Writer& w, const model::Mlp& mlp, const ExpertShape& e) {
             .out = e.all_experts,
             .kept = Linear::Kept::kReplicated,
             .low_precision = false,
-            .precision = w.software().router_fp32 ? cluster::Precision::kFp32 : cluster::Precision::kBf16});
+            // Transformer Engine runs an fp32 router on matrix units: bf16 operands forward, TF32 backward
+            // (megatron/core/transformer/moe/moe_utils.py, RouterGatingLinearFunction).
+            .precision = w.software().router_fp32 && !w.software().transformer_engine
+                             ? cluster::Precision::kFp32
+                             : cluster::Precision::kBf16});
   if (mlp.router_bias && !mlp.hash_routing) w.parameters().replicated += e.all_experts;
   if (mlp.router_linear_bias) w.parameters().replicated += e.all_experts;
   // Scores, their normalisation and the choice: three passes over fp32 scores each way.
@@ -105,15 +121,21 @@ void write_dispatch(Writer& w, const model::Mlp& mlp, const ExpertShape& e, int 
   if (w.layout().moe_dispatch != MoeDispatch::kAllToAll) {
     copies.distinct_domains_per_token = expected_remote_domains(
         domains, e.top_k, static_cast<double>(mlp.routing_groups > 0 ? mlp.routing_groups_per_token : 0));
+    copies.distinct_ranks_per_token = expected_ranks(w.layout().ep, e.top_k, group_share(mlp));
   }
   if (!out && s.etp > 1) there_and_back(GroupKind::kExpertTensor, 2 * e.copies * e.width);
   if (s.ep > 1) w.exchange(name, part, copies, copies);
   if (out && s.etp > 1) there_and_back(GroupKind::kExpertTensor, 2 * e.copies * e.width);
 }
 
-void write_permute(Writer& w, const ExpertShape& e, bool out) {
+void write_permute(Writer& w, const model::Mlp& mlp, const ExpertShape& e, bool out) {
   const RankShape& s = w.shape();
-  const double tokens = 2 * e.local_tokens * e.width;
+  // Deduplicating dispatchers spread a token to its experts where it arrives, once a rank.
+  const bool deduplicates =
+      w.layout().moe_dispatch == MoeDispatch::kDeepEp || w.layout().moe_dispatch == MoeDispatch::kHybridEp;
+  const double arrivals =
+      deduplicates && s.ep > 1 ? expected_ranks(w.layout().ep, e.top_k, group_share(mlp)) : 1.0;
+  const double tokens = 2 * e.local_tokens * e.width * arrivals;
   const double copies = 2 * e.copies * e.width;
   if (out) {
     w.element_wise("permute", Part::kPermute, tokens + copies, tokens + copies);
@@ -183,11 +205,11 @@ void write_experts(Writer& w, const model::Mlp& mlp, int expert_domains) {
               .out = e.width,
               .kept = Linear::Kept::kReplicated});
   }
-  write_permute(w, e, true);
+  write_permute(w, mlp, e, true);
   write_dispatch(w, mlp, e, expert_domains, true);
   write_expert_mlp(w, mlp, e);
   write_dispatch(w, mlp, e, expert_domains, false);
-  write_permute(w, e, false);
+  write_permute(w, mlp, e, false);
   if (mlp.latent > 0) {
     w.save("latent expert result", s.operand_bytes * s.local_tokens * e.width, RecomputeModule::kMoe);
     w.linear({.name = "latent up projection",

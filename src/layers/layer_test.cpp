@@ -414,6 +414,28 @@ TEST(Dispatch, ByAllGatherCarriesAllTokensOfTheGroup) {
   EXPECT_EQ(find_collective(d, "dispatch", Phase::kForward)->bytes, 2.0 * 4096 * 2048 * 8);
 }
 
+TEST(Dispatch, ByDeepEpSendsATokenOnceToEachRank) {
+  // 8 experts a token on 8 ranks: 8 · (1 − (7/8)⁸) = 5.251 distinct ones; half of them by group-limited
+  // routing: 4 · (1 − (3/4)⁸) = 3.600.
+  EXPECT_NEAR(expected_ranks(8, 8, 1), 5.2511, 1e-4);
+  EXPECT_NEAR(expected_ranks(8, 8, 0.5), 3.5995, 1e-4);
+  EXPECT_EQ(expected_ranks(1, 8, 1), 1);
+}
+
+TEST(Router, InFp32RunsOnMatrixUnitsWithTransformerEngineAlone) {
+  const model::Model m = qwen_30b();
+  for (const bool engine : {true, false}) {
+    Software software;
+    software.router_fp32 = true;
+    software.transformer_engine = engine;
+    const Description d = describe_layer(m, m.classes[0], layout_of(4096), software);
+    for (const cost::Operation& operation : d.operations) {
+      if (std::string_view(operation.name) != "router") continue;
+      EXPECT_EQ(operation.precision, engine ? cluster::Precision::kBf16 : cluster::Precision::kFp32);
+    }
+  }
+}
+
 TEST(Dispatch, ByDeepEpSendsATokenOnceToEachDomain) {
   // Four domains, 8 experts a token: 4 · (1 − (3/4)⁸) = 3.5995 distinct ones, three quarters of them remote.
   EXPECT_NEAR(expected_remote_domains(4, 8, 0), 0.75 * 3.59954833984375, 1e-12);

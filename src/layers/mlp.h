@@ -35,5 +35,8 @@ void write_activation(Writer& writer, cost::Part part, const MlpShape& shape);
 /// evenly on `domains`: n(1 − (1 − 1/n)^k) distinct ones, of which (n−1)/n are remote; at most `group_limit`
 /// (0: none) distinct.
 double expected_remote_domains(int domains, double top_k, double group_limit);
+/// Distinct ranks of `ranks` that a token reaches in expectation, its own among them; group-limited routing
+/// leaves `group_share` of them.
+double expected_ranks(int ranks, double top_k, double group_share);
 
 }  // namespace sextant::layers

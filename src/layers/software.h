@@ -27,7 +27,15 @@ struct Software {
   bool gradient_accumulation_fusion = true;  ///< weight gradients added in the GEMM; needs dummy gradients
   bool attention_mask_from_loader = true;    ///< the data loader builds a [sequence, sequence] mask
   bool permute_fusion = false;
-  bool fused_expert_mlp = false;                    ///< one kernel for the experts' MLP (fused grouped MLP)
+  bool fused_expert_mlp = false;  ///< one kernel for the experts' MLP (fused grouped MLP)
+  bool fp8_attention =
+      false;  ///< attention's products in FP8 where the linears' are (fp8_dot_product_attention)
+  /// Experts take a fixed number of tokens and drop the rest (--moe-expert-capacity-factor with padding):
+  /// shapes are known before routing, so the host neither waits for them nor launches less far ahead.
+  bool drops_tokens = false;
+  /// Graphs capture whole iterations, experts included (Megatron-LM --cuda-graph-impl full_iteration, experts
+  /// padded): nothing is launched kernel by kernel. Without it, captured graphs leave experts out.
+  bool whole_iteration_graphs = false;
   bool fused_activation_with_probabilities = true;  ///< expert activation × router weight in one kernel
   bool router_fp32 = false;
   bool fp8_transpose_cache = true;  ///< a transposed copy of each FP8 weight is kept (Hopper)

@@ -52,7 +52,8 @@ Projector::State::Step Projector::State::step(const parallel::Layout& layout, bo
 Projector::Projector(const Job& job) : state_(std::make_unique<State>()) {
   state_->job = job;
   state_->machine.cluster = state_->job.cluster.get();
-  state_->machine.efficiency = cost::efficiency_for(job.software.framework, job.cluster->accelerator);
+  state_->machine.efficiency =
+      cost::efficiency_for(job.software.framework, job.software.version, job.cluster->accelerator);
 }
 
 Projector::Projector(const Job& job, cost::Efficiency efficiency) : state_(std::make_unique<State>()) {
@@ -104,8 +105,10 @@ Projection Projector::project(const parallel::Layout& layout) {
   throughput.tflops_per_gpu = flops / 1e12;
   throughput.mfu =
       cost::model_flops_utilisation(flops, chosen.precision, s.job.cluster->accelerator).value_or(0.0);
-  throughput.interval_low = throughput.tokens_per_s_per_gpu * std::exp(-efficiency.interval_log_width);
-  throughput.interval_high = throughput.tokens_per_s_per_gpu * std::exp(efficiency.interval_log_width);
+  const double width =
+      s.job.model->has_experts() ? efficiency.moe_interval_log_width : efficiency.interval_log_width;
+  throughput.interval_low = throughput.tokens_per_s_per_gpu * std::exp(-width);
+  throughput.interval_high = throughput.tokens_per_s_per_gpu * std::exp(width);
 
   projection.stage_layers.assign(static_cast<std::size_t>(chosen.pp), 0);
   for (int index = 0; index < static_cast<int>(step.table->size()); ++index) {

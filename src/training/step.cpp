@@ -45,6 +45,9 @@ Once once_of(const StepInputs& in, const RankCost& rank, const Buckets& buckets)
   once.parameter_s = layout.overlap.parameter_gather
                          ? exposed_s(traffic.parameter_s, window * rank.forward_s, efficiency)
                          : traffic.parameter_s;
+  // Each rank's share travels in calls of its own (InternEvo, hybrid_zero_optim.py: broadcast_params).
+  if (layout.sharding == Sharding::kDistributedOptimizer && buckets.dense.shard.ranks > 1)
+    once.parameter_s += efficiency.shard_call_s * buckets.dense.shard.ranks;
   once.optimizer_s = optimizer_s(rank.parameters, layout, *in.job.model, buckets, in.machine);
   return once;
 }

@@ -70,22 +70,41 @@ ExposedPass rerun_pass(const LayerTime& layer, Rerun rerun, const parallel::Layo
   return expose(again, layout, efficiency);
 }
 
+bool captures_experts(const parallel::Layout& layout, const layers::Software& software) {
+  return layout.cuda_graphs && software.whole_iteration_graphs;
+}
+
+/// DeepEP and HybridEP permute inside the exchange: fewer kernels than a permutation, an all-to-all and a
+/// sort.
+bool deduplicates(const parallel::Layout& layout) {
+  return layout.moe_dispatch == parallel::MoeDispatch::kDeepEp ||
+         layout.moe_dispatch == parallel::MoeDispatch::kHybridEp;
+}
+
 double host_s(const LayerTime& layer, const parallel::Layout& layout, const layers::Software& software,
               const cost::Efficiency& efficiency) {
   if (!layer.is_layer) return 0;
-  // A captured graph is launched whole. Dropless experts cannot be captured: their shapes are known only when
-  // routed.
+  // A captured graph is launched whole. Dropless experts cannot be captured, their shapes are known only when
+  // routed, unless they are padded and whole iterations are captured.
   if (!layer.has_experts) return layout.cuda_graphs ? 0 : efficiency.host_layer_s;
-  double host = efficiency.host_moe_layer_s;
-  if (layout.moe_dispatch == parallel::MoeDispatch::kDeepEp) host *= efficiency.deepep_host_relative;
+  if (captures_experts(layout, software)) return 0;
+  // Grouped products are launched expert by expert, and so is their quantisation (Transformer Engine's
+  // GroupedLinear), up to the streams that run side by side.
+  double host = efficiency.host_moe_layer_s + efficiency.host_expert_s * layer.local_experts;
+  if (layout.cuda_graphs) host *= efficiency.graph_host_relative;
+  if (software.drops_tokens) host *= efficiency.drop_host_relative;
+  if (deduplicates(layout)) host *= efficiency.deepep_host_relative;
+  if (layout.overlap.moe_dispatch) host *= efficiency.dispatch_overlap_host_relative;
   if (layout.sync_free_stage > 0) host *= efficiency.sync_free_host_relative;
   if (software.fused_expert_mlp) host *= efficiency.fused_expert_host_relative;
   return host;
 }
 
-double synchronise_s(const LayerTime& layer, const parallel::Layout& layout,
+double synchronise_s(const LayerTime& layer, const parallel::Layout& layout, const layers::Software& software,
                      const cost::Efficiency& efficiency) {
   if (!layer.is_layer || !layer.has_experts) return 0;
+  // Nothing to wait for where shapes are fixed.
+  if (software.drops_tokens || captures_experts(layout, software)) return 0;
   return efficiency.fixed_moe_layer_s *
          (layout.sync_free_stage > 0 ? efficiency.sync_free_host_relative : 1.0);
 }
@@ -159,7 +178,7 @@ LayerCost layer_cost(const LayerTime& layer, Rerun rerun, const LayerTraffic& tr
       host_s(layer, layout, software, efficiency) * (1.0 + kForwardLaunches * launched_again);
   const double launched = smooth_maximum(gpu, launches, efficiency.host_norm);
   cost.spent.host_s = launched - gpu;
-  cost.spent.synchronise_s = synchronise_s(layer, layout, efficiency);
+  cost.spent.synchronise_s = synchronise_s(layer, layout, software, efficiency);
   const double before = launched + cost.spent.synchronise_s;
   if (traffic.sharded_s > 0) {
     cost.spent.sharded_s = smooth_maximum(before, traffic.sharded_s, kShardedNorm) +

@@ -80,6 +80,11 @@ std::uint32_t rerun_by_part(const cost::Operation& operation) {
   }
 }
 
+double local_experts(const model::Mlp& mlp, const parallel::Layout& layout) {
+  if (mlp.kind != model::MlpKind::kMixtureOfExperts) return 0;
+  return static_cast<double>(mlp.experts) / layout.ep;
+}
+
 void add_rerun(LayerTime& layer, std::uint32_t modules, const PassTime& time) {
   if (modules == 0) return;
   int i = 0;
@@ -158,22 +163,34 @@ LayerTime price(const layers::Description& description, const cost::GroupPlaceme
         operation.phase == cost::Phase::kForward ? rerun_by(description.operations, i) : 0;
     account(operation, modules);
     if (!notifies(operation, software)) continue;
-    const double bytes = std::get<cost::Collective>(operation.work).bytes;
-    account({"copy of received tokens", Part::kPermute, operation.phase, cluster::Precision::kBf16,
+    const auto& exchange = std::get<cost::Collective>(operation.work);
+    const double bytes =
+        exchange.bytes * std::min(1.0, exchange.distinct_ranks_per_token / exchange.copies_per_token);
+    account({"copy of received tokens", Part::kDispatch, operation.phase, cluster::Precision::kBf16,
              cost::ElementWise{2 * bytes, 0}},
             modules);
   }
   return layer;
 }
 
-StepTerms step_terms(const Job& job, const cost::Machine& machine, const parallel::Groups& groups) {
+StepTerms step_terms(const Job& job, const cost::Machine& given, const parallel::Groups& groups) {
   const model::Model& model = *job.model;
+  cost::Machine machine = given;
   const cost::Efficiency& efficiency = machine.efficiency;
+  // DeepEP sends with a few compute units: it does not fill links that copy engines or all units would.
+  if (job.layout.moe_dispatch == parallel::MoeDispatch::kDeepEp) {
+    machine.efficiency.all_to_all_link_fraction =
+        std::min(efficiency.all_to_all_link_fraction, efficiency.deepep_link_fraction);
+  }
   const cost::GroupPlacements placements = placements_of(groups, job.layout);
   SoftwareCosts software;
   software.compute_factor = model.has_experts() ? efficiency.moe_software_factor : efficiency.software_factor;
   software.permute_factor = software.compute_factor;
   if (job.software.fused_expert_mlp) software.permute_factor *= efficiency.fused_expert_permute_relative;
+  if (job.layout.sync_free_stage > 0 || job.software.permute_fusion)
+    software.permute_factor *= efficiency.fused_permute_relative;
+  if (job.layout.moe_dispatch == parallel::MoeDispatch::kHybridEp)
+    software.permute_factor *= efficiency.hybridep_permute_relative;
   software.dispatches_by_buffers = job.layout.moe_dispatch == parallel::MoeDispatch::kDeepEp;
   const auto priced = [&](const layers::Description& description) {
     return price(description, placements, machine, software);
@@ -186,6 +203,7 @@ StepTerms step_terms(const Job& job, const cost::Machine& machine, const paralle
         priced(layers::describe_layer(model, layer_class, job.layout, job.software, groups.expert.domains)));
     layer.is_layer = true;
     layer.has_experts = layer_class.mlp.kind == model::MlpKind::kMixtureOfExperts;
+    layer.local_experts = local_experts(layer_class.mlp, job.layout);
   }
   terms.embedding = priced(layers::describe_embedding(model, job.layout, job.software));
   terms.head = priced(layers::describe_head(model, job.layout, job.software, false));
@@ -193,10 +211,10 @@ StepTerms step_terms(const Job& job, const cost::Machine& machine, const paralle
   if (model.mtp.depths > 0) {
     terms.prediction_depth =
         priced(layers::describe_mtp_depth(model, job.layout, job.software, groups.expert.domains));
+    const model::Mlp& mlp = model.classes[static_cast<std::size_t>(model.mtp.layer_class)].mlp;
     terms.prediction_depth.is_layer = true;
-    terms.prediction_depth.has_experts =
-        model.classes[static_cast<std::size_t>(model.mtp.layer_class)].mlp.kind ==
-        model::MlpKind::kMixtureOfExperts;
+    terms.prediction_depth.has_experts = mlp.kind == model::MlpKind::kMixtureOfExperts;
+    terms.prediction_depth.local_experts = local_experts(mlp, job.layout);
   }
   terms.boundary_bytes = layers::boundary_bytes(model, job.layout);
   return terms;

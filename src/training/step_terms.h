@@ -54,7 +54,8 @@ struct LayerTime {
   int reruns = 0;
   int forward_operations = 0;
   bool has_experts = false;
-  bool is_layer = false;  ///< a decoder layer or prediction depth: pays the host's launch time
+  double local_experts = 0;  ///< routed experts on this rank
+  bool is_layer = false;     ///< a decoder layer or prediction depth: pays the host's launch time
 
   const PassTime& of(cost::Phase wanted) const { return phase[static_cast<std::size_t>(wanted)]; }
 };

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "calibration/fit.h"
+#include "calibration/record.h"
 #include "cluster/cluster.h"
 #include "config/embedded_data.h"
 
@@ -36,8 +37,12 @@ Json calibrate(const CalibrateFlags& flags, const std::function<void(const std::
   }
   std::optional<cluster::Cluster> cluster;
   if (!flags.cluster.empty()) cluster = cluster::load_cluster(flags.cluster);
-  const calibration::Calibration fit = calibration::calibrate(
-      rows, {.cluster = cluster ? &*cluster : nullptr, .folds = flags.folds, .progress = progress});
+  const calibration::Calibration fit = calibration::calibrate(rows, {.cluster = cluster ? &*cluster : nullptr,
+                                                                     .folds = flags.folds,
+                                                                     .refine = flags.refine,
+                                                                     .record = !flags.record.empty(),
+                                                                     .progress = progress});
+  if (!flags.record.empty()) calibration::write_record(fit, flags.record);
   base::write_file(
       flags.out, calibration::calibrated_text(calibration_file_text(), fit, base::join(flags.tables, ", ")));
   Json parameters = Json::array();

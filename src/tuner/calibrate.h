@@ -13,6 +13,8 @@ struct CalibrateFlags {
   std::vector<std::string> tables;  ///< --table CSV, repeatable
   std::string cluster;              ///< --cluster FILE|NAME, as ValidateFlags
   std::string out;                  ///< --out FILE: where the new efficiency.yaml goes
+  bool refine = false;              ///< --refine: start from the calibration in use, not from the priors
+  std::string record;               ///< --record FOLDER: errors of every row, seen and left out; empty: none
   int folds = 5;                    ///< of the cross-validation behind the intervals; 0: keep the intervals
 };
 

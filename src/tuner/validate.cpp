@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "calibration/accuracy_page.h"
+#include "calibration/record.h"
 #include "calibration/validate.h"
 #include "cluster/cluster.h"
 
@@ -87,11 +88,20 @@ Json validate(const ValidateFlags& flags) {
   const calibration::Validation validation = calibration::validate(rows, cluster ? &*cluster : nullptr);
   if (!flags.markdown.empty()) {
     const bool own = are_own_tables(flags.tables, {"training_measured.csv"});
-    base::write_file(flags.markdown, calibration::time_page(validation, {flags.tables, own}));
+    std::optional<calibration::FitRecord> record;
+    if (!flags.record.empty()) record = calibration::read_record(flags.record);
+    std::optional<calibration::Validation> pairs;
+    if (!flags.pairs.empty()) pairs = calibration::validate(calibration::read_measured(flags.pairs));
+    base::write_file(flags.markdown,
+                     calibration::time_page(validation, {.files = flags.tables,
+                                                         .fitted = own,
+                                                         .record = record ? &*record : nullptr,
+                                                         .pairs = pairs ? &*pairs : nullptr}));
   }
   if (!flags.memory_markdown.empty()) {
     const bool own = are_own_tables(flags.tables, {"memory_measured.csv", "training_measured.csv"});
-    base::write_file(flags.memory_markdown, calibration::memory_page(validation, {flags.tables, own}));
+    base::write_file(flags.memory_markdown,
+                     calibration::memory_page(validation, {.files = flags.tables, .fitted = own}));
   }
 
   Json skipped = Json::array();

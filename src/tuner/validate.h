@@ -13,6 +13,8 @@ struct ValidateFlags {
   std::string
       cluster;  ///< --cluster FILE|NAME: the accelerator of rows that name none, or that name this one
   std::string markdown;         ///< --markdown FILE: errors of time as a page; empty: none
+  std::string record;           ///< --record FOLDER: of `calibrate`, for the page; empty: none
+  std::string pairs;            ///< --pairs CSV: published pairs, for the page; empty: none
   std::string memory_markdown;  ///< --memory-markdown FILE: errors of memory as a page
 };
 
