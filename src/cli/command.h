@@ -29,6 +29,7 @@ void add_inspect(CLI::App& app, Action& action);
 void add_project(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
+void add_schedule(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);

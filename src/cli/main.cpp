@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   add_compare(app, action);
   add_inspect(app, action);
   add_list(app, action);
+  add_schedule(app, action);
   add_validate(app, action);
   add_calibrate(app, action);
   try {
