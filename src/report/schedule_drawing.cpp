@@ -28,6 +28,9 @@ constexpr std::array<std::array<int, kShades>, kKinds> kBackgrounds = {{
     {225, 176, 133, 90},   // BW: purple
 }};
 
+constexpr int kBlack = 16;
+constexpr int kWhite = 231;  ///< on the darkest shade only: there it has a contrast of 4.9 and more
+
 struct Symbols {
   const char* idle;
   const char* fill;  ///< of a step wider than its label
@@ -136,7 +139,7 @@ class Drawing {
     const std::size_t shade = options_.chunks <= 1 ? 1
                                                    : static_cast<std::size_t>(chunk) * (kShades - 1) /
                                                          static_cast<std::size_t>(options_.chunks - 1);
-    return fmt::format("\x1b[{};48;5;{}m{}\x1b[0m", shade < 2 ? "30" : "97",
+    return fmt::format("\x1b[38;5;{};48;5;{}m{}\x1b[0m", shade + 1 < kShades ? kBlack : kWhite,
                        kBackgrounds[static_cast<std::size_t>(kind)][shade], text);
   }
 

@@ -7,6 +7,7 @@ import tempfile
 import xml.etree.ElementTree
 
 from program import PROGRAM, ROOT, ProgramTest, environment, run_program, run_test_file
+from test_command_line import run_on_terminal
 
 SINGLE = ("1f1b", "gpipe", "zb-h1", "zb-h2")
 V_SHAPED = ("zb-v", "v-half", "v-min", "dualpipe-v")
@@ -366,6 +367,15 @@ class Drawing(ScheduleTest):
         self.assertIn("shows what fills most of it", self.drawn(*flags("1f1b", 4, 500)))
         self.assertNotIn("shows what fills most of it", self.drawn(*flags("1f1b", 4, 8)))
 
+
+    def test_colour_is_for_terminals_that_want_it_and_changes_no_letter(self):
+        arguments = flags("zb-v", 4, 8, width=100)
+        coloured = run_on_terminal(*arguments, LC_ALL="C.UTF-8")
+        self.assertRegex(coloured, r"\x1b\[38;5;16;48;5;153mF")
+        self.assertRegex(coloured, r"\x1b\[38;5;231;48;5;25mf")
+        plain = run_on_terminal(*arguments, LC_ALL="C.UTF-8", NO_COLOR="1")
+        self.assertNotIn("\x1b", plain)
+        self.assertEqual(re.sub(r"\x1b\[[\d;]*m", "", coloured), plain)
 
     def test_the_task_page_shows_what_the_program_draws(self):
         page = (ROOT / "docs" / "tasks" / "look_at_a_schedule.md").read_text(encoding="utf-8")
