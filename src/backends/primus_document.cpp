@@ -57,8 +57,8 @@ std::string find_root(const std::string& file, const std::string& given, const c
 /// Reads presets with their `extends` lists.
 class PresetReader {
  public:
-  PresetReader(std::vector<std::string>& warnings, bool use_environment)
-      : warnings_(warnings), use_environment_(use_environment) {}
+  PresetReader(std::vector<std::string>& warnings, std::vector<std::string>& files, bool use_environment)
+      : warnings_(warnings), files_(files), use_environment_(use_environment) {}
 
   config::Node read(const std::string& path) {
     if (std::ranges::find(chain_, path) != chain_.end()) {
@@ -66,6 +66,7 @@ class PresetReader {
     }
     chain_.push_back(path);
     config::Node own = config::read_document(path);
+    files_.push_back(path);
     if (!own.is_null()) config::require_mapping(own);
     substitute(own, use_environment_);
     config::Node result;
@@ -112,6 +113,7 @@ class PresetReader {
   }
 
   std::vector<std::string>& warnings_;
+  std::vector<std::string>& files_;
   bool use_environment_;
   std::vector<std::string> chain_;
 };
@@ -261,7 +263,7 @@ PrimusDocument read_primus_document(const std::string& path, const std::string& 
                                     const std::vector<std::pair<std::string, config::Node>>& settings,
                                     bool use_environment) {
   PrimusDocument document;
-  document.experiment = config::read_with_extends(path);
+  document.experiment = config::read_with_extends(path, &document.files);
   config::require_mapping(document.experiment);
   note_stray_keys(document.experiment, document.warnings);
   document.module = choose_module(document.experiment, document.warnings);
@@ -289,7 +291,7 @@ PrimusDocument read_primus_document(const std::string& path, const std::string& 
                                       "preset",
                                       config::as_text(model)));
   }
-  PresetReader presets(document.warnings, use_environment);
+  PresetReader presets(document.warnings, document.files, use_environment);
   if (const config::Node* config_name = module.find_set("config")) {
     document.root = find_root(path, primus_root, *config_name);
     document.resolved = presets.read(preset_path(document.root, "modules", *config_name));

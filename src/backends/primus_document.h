@@ -21,6 +21,7 @@ struct PrimusDocument {
   std::string root;         ///< folder that holds primus/configs; empty when no preset was needed
   config::Node resolved;    ///< all keys of the module after merging, variables replaced
   std::vector<std::string> warnings;
+  std::vector<std::string> files;  ///< every file that was read
 };
 
 /// Whether a parsed document is a Primus workload: it has `modules`, or extends something that does.

@@ -177,6 +177,8 @@ Workload read_sextant_workload(const config::Node& document, const std::string& 
 
   const config::Node& model_node = config::require(document, "model");
   model::ImportedModel imported = read_model(model_node, path);
+  if (!path.empty()) workload.files.push_back(path);
+  if (!imported.file.empty()) workload.files.push_back(imported.file);
   job.warnings = imported.warnings;
   job.model = std::make_shared<const model::Model>(std::move(imported.model));
   const std::string stem = std::filesystem::path(path).stem().string();

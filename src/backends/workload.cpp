@@ -88,6 +88,7 @@ Workload read_primus_workload(const std::string& path, const ReadOptions& option
   workload.resolved = std::move(document.resolved);
   workload.document = std::move(document.experiment);
   workload.module = document.module;
+  workload.files = std::move(document.files);
   training::Job& job = workload.job;
   job.name = experiment_name(workload.document, path, options.use_environment);
   job.warnings = std::move(document.warnings);
@@ -109,6 +110,7 @@ Workload read_megatron_workload(const std::string& path, std::string text, const
   Workload workload;
   workload.path = path;
   workload.format = "megatron-arguments";
+  workload.files = {path};
   training::Job& job = workload.job;
   job.name = fs::path(path).stem().string();
   set_backend(job, options.backend, nullptr, "megatron-core");

@@ -14,9 +14,11 @@ namespace sextant::backends {
 /// A workload as read: the job, and the keys as the framework resolves them, which exports start from.
 struct Workload {
   training::Job job;
-  std::string path;       ///< as given; empty when built from --model and flags
-  std::string format;     ///< "primus", "megatron-arguments", "sextant"
-  std::string text;       ///< the file verbatim
+  std::string path;    ///< as given; empty when built from --model and flags
+  std::string format;  ///< "primus", "megatron-arguments", "sextant"
+  std::string text;    ///< the file verbatim
+  std::vector<std::string>
+      files;              ///< every file that was read: the workload, what it extends, presets, its model
   config::Node resolved;  ///< Primus: merged module keys; Megatron: argument mapping; Sextant: the document
   config::Node
       document;        ///< Primus: the file over what it extends, with --set keys, variables still in place

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cluster/catalogue.h"
+#include "cluster/cluster_files.h"
 #include "cluster/document_form.h"
 #include "cluster/primus_form.h"
 #include "cluster/sanity.h"
@@ -36,13 +37,27 @@ Cluster read_sextant(const config::Node& document, const std::string& file) {
   return cluster;
 }
 
+bool is_name(const std::string& file_or_name) {
+  std::error_code ignored;
+  return !std::filesystem::is_regular_file(file_or_name, ignored) && !looks_like_a_path(file_or_name);
+}
+
 }  // namespace
 
-Cluster load_cluster(const std::string& file_or_name, const std::vector<std::string>& roots) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file_or_name, ignored) && !looks_like_a_path(file_or_name)) {
-    return cluster_from_name(file_or_name);
+std::vector<std::string> cluster_files(const std::string& file_or_name,
+                                       const std::vector<std::string>& roots) {
+  if (is_name(file_or_name)) return {};
+  std::vector<std::string> files{file_or_name};
+  const config::Node document = config::read_document(file_or_name);
+  if (is_primus_target_cluster(document)) {
+    const std::string hardware = hardware_file(document, file_or_name, roots);
+    if (!hardware.empty()) files.push_back(hardware);
   }
+  return files;
+}
+
+Cluster load_cluster(const std::string& file_or_name, const std::vector<std::string>& roots) {
+  if (is_name(file_or_name)) return cluster_from_name(file_or_name);
   const config::Node document = config::read_document(file_or_name);
   if (is_primus_target_cluster(document)) return read_primus_target_cluster(document, file_or_name, roots);
   if (is_primus_hardware(document)) return read_primus_hardware(document, file_or_name);

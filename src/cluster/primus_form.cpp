@@ -143,6 +143,13 @@ bool is_primus_hardware(const config::Node& document) {
   return hardware != nullptr && hardware->is_mapping();
 }
 
+std::string hardware_file(const config::Node& document, const std::string& file,
+                          const std::vector<std::string>& roots) {
+  const config::Node& target = config::require_mapping(config::require(document, "target_cluster"));
+  const config::Node* hardware = target.find_set("hardware_config");
+  return hardware == nullptr ? std::string() : find_hardware_file(*hardware, file, roots);
+}
+
 Cluster read_primus_target_cluster(const config::Node& document, const std::string& file,
                                    const std::vector<std::string>& roots) {
   const config::Node& target = config::require_mapping(config::require(document, "target_cluster"));
@@ -151,8 +158,7 @@ Cluster read_primus_target_cluster(const config::Node& document, const std::stri
   arch.text = "mi355x";
   if (const config::Node* named = target.find_set("gpu_arch")) arch = *named;
   Cluster cluster = usual_cluster(arch);
-  if (const config::Node* hardware = target.find_set("hardware_config")) {
-    const std::string path = find_hardware_file(*hardware, file, roots);
+  if (const std::string path = hardware_file(document, file, roots); !path.empty()) {
     const config::Node read = read_hardware_file(path);
     apply_hardware(*read.find("hardware_config"), cluster);
     cluster.sources.push_back("network: " + path);

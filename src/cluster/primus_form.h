@@ -22,6 +22,10 @@ bool is_primus_hardware(const config::Node& document);
 Cluster read_primus_target_cluster(const config::Node& document, const std::string& file,
                                    const std::vector<std::string>& roots);
 
+/// The hardware file that a target-cluster document names, found as said above; empty when it names none.
+std::string hardware_file(const config::Node& document, const std::string& file,
+                          const std::vector<std::string>& roots);
+
 /// A hardware document alone: one node of the accelerator that the file is named after, or `gpu_arch` names.
 Cluster read_primus_hardware(const config::Node& document, const std::string& file);
 

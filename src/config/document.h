@@ -41,8 +41,9 @@ void merge_into(Node& base, const Node& overlay);
 
 /// Reads a document and the documents in its `extends:` list (relative to the document's folder), depth
 /// first, later entries and finally the document itself winning; `extends` is removed. Throws UserError for a
-/// missing file (naming who extends it) and for a cycle.
-Node read_with_extends(const std::string& path);
+/// missing file (naming who extends it) and for a cycle. `files` (may be null) receives the path of each
+/// document that was read, once.
+Node read_with_extends(const std::string& path, std::vector<std::string>* files = nullptr);
 
 /// A `--set key=value` argument as a node: the value is parsed as a YAML scalar, its position is the flag
 /// itself. Throws UserError for a missing '=' or an empty key.

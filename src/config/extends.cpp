@@ -25,10 +25,13 @@ std::string identity(const std::string& path) {
 
 class Resolver {
  public:
+  explicit Resolver(std::vector<std::string>* files) : files_(files) {}
+
   const Node& resolve(const std::string& path) {
     const std::string name = identity(path);
     if (const auto done = resolved_.find(name); done != resolved_.end()) return done->second;
     Node own = read_document(path);
+    if (files_ != nullptr) files_->push_back(path);
     Node result;
     result.position = own.position;
     if (const Node* parents = own.find(kExtends)) {
@@ -85,12 +88,15 @@ class Resolver {
     return message + path;
   }
 
+  std::vector<std::string>* files_;
   std::vector<Link> chain_;
   std::map<std::string, Node> resolved_;
 };
 
 }  // namespace
 
-Node read_with_extends(const std::string& path) { return Resolver().resolve(path); }
+Node read_with_extends(const std::string& path, std::vector<std::string>* files) {
+  return Resolver(files).resolve(path);
+}
 
 }  // namespace sextant::config

@@ -100,6 +100,7 @@ ImportedModel load_file(const std::string& path) {
   ImportedModel imported;
   if (is_huggingface(config::require_mapping(document)) || path.ends_with(".json")) {
     imported = import_huggingface(document);
+    imported.file = path;
     const fs::path folder = fs::absolute(path).parent_path();
     if (imported.model.name.empty()) {
       imported.model.name = fs::path(path).filename() == "config.json" ? folder.filename().string()
@@ -107,6 +108,7 @@ ImportedModel load_file(const std::string& path) {
     }
     return imported;
   }
+  imported.file = path;
   imported.model = read_document_form(resolve_like(document, find_document), fs::path(path).stem().string());
   return imported;
 }

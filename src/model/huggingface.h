@@ -15,6 +15,7 @@ struct ImportedModel {
   Model model;
   std::vector<std::string> warnings;          ///< what was assumed, each a sentence
   std::vector<std::int64_t> end_tokens = {};  ///< ids that end a text: `eos_token_id`, a number or a list
+  std::string file = {};                      ///< that it was read from; empty: the catalogue
 };
 
 /// How rotary frequencies are stretched for long texts, from `rope_scaling` (its type under `rope_type` or,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cluster/cluster_files.h"
 #include "config/document.h"
 
 namespace sextant::tuner {
@@ -53,6 +54,10 @@ cluster::Cluster read_cluster(const InputFlags& flags) {
   cluster::Cluster cluster = cluster::load_cluster(flags.cluster, path_roots(flags));
   apply_cluster_settings(cluster, settings);
   return cluster;
+}
+
+std::vector<std::string> cluster_files(const InputFlags& flags) {
+  return cluster::cluster_files(flags.cluster, path_roots(flags));
 }
 
 backends::Workload read_inputs(const InputFlags& flags) {

@@ -26,4 +26,7 @@ backends::Workload read_inputs(const InputFlags& flags);
 /// The cluster alone.
 cluster::Cluster read_cluster(const InputFlags& flags);
 
+/// The files that describe the cluster; none for a name of the catalogue.
+std::vector<std::string> cluster_files(const InputFlags& flags);
+
 }  // namespace sextant::tuner
