@@ -158,8 +158,8 @@ std::string time_page(const Validation& validation, const PageTables& tables) {
          "interval that the\n"
          "projection claims; *τ* Kendall's rank correlation and *regret* how much slower the layout "
          "projected fastest\n"
-         "really is than the fastest, both in groups of three or more rows of one model, GPU count, batch "
-         "and sequence.\n" +
+         "really is than the fastest, both in groups of three or more rows of one model, GPU count, batch, "
+         "sequence and release.\n" +
          (tables.fitted ? "Parameters were fitted on these rows (`data/calibration/efficiency.yaml` says "
                           "which), so this is no blind test.\n"
                         : "") +
