@@ -46,6 +46,14 @@ TEST(Units, AreReadable) {
   EXPECT_EQ(format_seconds(0.0125), "12.50 ms");
 }
 
+TEST(File, ADeviceIsWrittenToAndNotReplaced) {
+  write_file("/dev/null", "gone");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  if (!std::filesystem::is_character_file("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  EXPECT_THROW(write_file("/dev/full", "no room"), OutsideError);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
 TEST(File, ReadsBackWhatWasWritten) {
   const std::string path = testing::TempDir() + "/sextant_file_test/a/b.txt";
   write_file(path, "one\ntwo");

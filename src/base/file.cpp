@@ -29,19 +29,43 @@ std::string read_file(const std::string& path) {
   return std::move(bytes).str();
 }
 
+namespace {
+
+[[noreturn]] void refuse_writing(const std::string& path, const std::string& reason) {
+  throw OutsideError(path + ": cannot be written: " + reason);
+}
+
+/// Truncates or creates `path` and writes to it.
+void write_in_place(const std::string& named, const std::string& path, std::string_view bytes) {
+  errno = 0;
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  stream.close();
+  if (!stream) refuse_writing(named, std::strerror(errno));
+}
+
+}  // namespace
+
 void write_file(const std::string& path, std::string_view bytes) {
   const std::filesystem::path target(path);
   std::error_code status;
+  // A device or a pipe is written to; a rename would put a file in its place.
+  const auto kind = std::filesystem::status(target, status).type();
+  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found) {
+    return write_in_place(path, path, bytes);
+  }
+  status.clear();
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), status);
-  if (status) throw OutsideError(path + ": cannot be written: " + status.message());
+  if (status) refuse_writing(path, status.message());
   const std::string temporary = path + ".tmp";
-  errno = 0;
-  std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) throw OutsideError(path + ": cannot be written: " + std::strerror(errno));
+  try {
+    write_in_place(path, temporary, bytes);
+  } catch (const OutsideError&) {
+    std::filesystem::remove(temporary, status);
+    throw;
+  }
   std::filesystem::rename(temporary, target, status);
-  if (status) throw OutsideError(path + ": cannot be written: " + status.message());
+  if (status) refuse_writing(path, status.message());
 }
 
 }  // namespace sextant::base

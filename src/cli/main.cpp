@@ -1,7 +1,11 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -57,17 +61,28 @@ int run(int argc, char** argv) {
   return action();
 }
 
+/// Standard output is buffered: what a full disk refuses shows only when it is flushed, and must not pass as
+/// done.
+int flushed(int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  throw base::OutsideError(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+}
+
 }  // namespace
 }  // namespace sextant::cli
 
 int main(int argc, char** argv) {
   try {
-    return sextant::cli::run(argc, argv);
+    return sextant::cli::flushed(sextant::cli::run(argc, argv));
   } catch (const sextant::base::UserError& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return sextant::cli::kWrongInput;
   } catch (const sextant::base::OutsideError& error) {
     fmt::print(stderr, "error: {}\n", error.what());
+    return sextant::cli::kOutsideFailed;
+  } catch (const std::system_error& error) {  // fmt::print's, when standard output takes no more
+    fmt::print(stderr, "error: standard output: cannot be written: {}\n", error.code().message());
     return sextant::cli::kOutsideFailed;
   } catch (const std::exception& error) {
     fmt::print(stderr, "internal error: {}\n", error.what());

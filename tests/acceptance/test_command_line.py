@@ -62,6 +62,16 @@ class WrongWords(ProgramTest):
 
 
 class Streams(ProgramTest):
+    def test_a_full_disk_behind_standard_output_is_said_and_not_passed_off_as_done(self):
+        for arguments in (("list", "schedules"),
+                          ("schedule", "--algorithm", "zb-h1", "--stages", "4", "--microbatches", "64", "--json")):
+            with self.subTest(arguments[0]), open("/dev/full", "wb") as full:
+                done = subprocess.run([PROGRAM, *arguments], cwd=ROOT, env=environment(), stdout=full,
+                                      stderr=subprocess.PIPE, check=False)
+                self.assertEqual(done.returncode, 3)
+                self.assertEqual(done.stderr.decode(),
+                                 "error: standard output: cannot be written: No space left on device\n")
+
     def test_a_pipe_gets_a_table_without_escape_codes(self):
         for arguments in (("project", *LLAMA), ("tune", *LLAMA), ("compare", *LLAMA, "--set-b", "tp=4"),
                           ("inspect", "llama-3.1-8b"), ("list", "clusters")):
