@@ -180,8 +180,7 @@ class ProjectionEvaluator : public search::Evaluator {
     parallel::Layout layout = job.layout;
     relax_overlap(prefix.size(), false, layout);
     if (own.peak_bytes_lower_bound(layout) > job.cluster->memory_limit_bytes()) return search::kNothingFits;
-    relax_overlap(prefix.size(), true, layout);
-    return tokens_per_s_per_gpu(layout, own.step_s_lower_bound(layout));
+    return fastest(prefix.size(), layout, [&] { return own.step_s_lower_bound(layout); });
   }
 
   /// Schedule and split are fixed: what is open is set to what costs least time, and apart from that to what
@@ -201,10 +200,24 @@ class ProjectionEvaluator : public search::Evaluator {
       least.recompute = {};
       if (own.peak_bytes(least) > limit_bytes) return search::kNothingFits;
     }
-    parallel::Layout fastest = job.layout;
-    relax_overlap(prefix.size(), true, fastest);
-    if (recompute_open) fastest.recompute = {};
-    return tokens_per_s_per_gpu(fastest, own.step_s(fastest));
+    parallel::Layout best = job.layout;
+    if (recompute_open) best.recompute = {};
+    return fastest(prefix.size(), best, [&] { return own.step_s(best); });
+  }
+
+  /// The largest objective of `layout` over the overlaps that lie beyond `depth`; `step_s` looks at `layout`.
+  /// Every overlap only helps, but that of the exchange of tokens: it hides time on the network and launches
+  /// more kernels, so both are tried.
+  template <typename StepS>
+  double fastest(std::size_t depth, parallel::Layout& layout, StepS step_s) const {
+    relax_overlap(depth, true, layout);
+    const double hidden = tokens_per_s_per_gpu(layout, step_s());
+    const auto open = std::span(plan_.axis_bits).subspan(std::min(depth, plan_.axis_bits.size()));
+    const bool exchange_open =
+        std::ranges::any_of(open, [](std::uint32_t bits) { return (bits & backends::kKnobOverlapMoe) != 0; });
+    if (!exchange_open) return hidden;
+    layout.overlap.moe_dispatch = false;
+    return std::max(hidden, tokens_per_s_per_gpu(layout, step_s()));
   }
 
   static void recompute_all(parallel::Layout& layout) {
