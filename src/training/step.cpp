@@ -68,8 +68,15 @@ class Operations {
  public:
   explicit Operations(std::vector<OperationTime>& list) : list_(list) {}
 
+  /// A name that is there already (kernels and exposed traffic of one part) gets the sum.
   void add(std::string name, double time_s) {
-    if (time_s != 0) list_.push_back({std::move(name), time_s, 0});
+    if (time_s == 0) return;
+    const auto known = std::ranges::find(list_, name, &OperationTime::name);
+    if (known != list_.end()) {
+      known->time_s += time_s;
+    } else {
+      list_.push_back({std::move(name), time_s, 0});
+    }
   }
   void finish(double step_s) {
     std::stable_sort(list_.begin(), list_.end(),

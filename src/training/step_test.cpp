@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "training/projection_jobs.h"
 
@@ -95,6 +97,16 @@ TEST(StepTime, TheBusiestStageIsTheCriticalOne) {
   const Time time = Projector(job).project(job.layout).time;
   EXPECT_EQ(time.critical_stage, 7);
   EXPECT_GT(seconds_of(time, "loss"), 0);
+}
+
+TEST(StepTime, EveryOperationIsListedOnce) {
+  // DeepEP's permutation inside the exchange and the exchange's exposed time are one operation.
+  Job job = mixtral_reference();
+  job.layout.moe_dispatch = parallel::MoeDispatch::kDeepEp;
+  std::set<std::string> names;
+  for (const OperationTime& operation : Projector(job).project(job.layout).time.by_operation) {
+    EXPECT_TRUE(names.insert(operation.name).second) << operation.name;
+  }
 }
 
 TEST(StepTime, AVEndsWhereItBegan) {
