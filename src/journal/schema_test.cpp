@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/file.h"
 #include "journal/tables.h"
 
 namespace sextant::journal {
@@ -49,6 +50,24 @@ TEST(Schema, ShowsTrialsWithTheirEnds) {
   EXPECT_EQ(statement.column(3), Value(60.0));
   ASSERT_TRUE(statement.step());
   EXPECT_EQ(statement.column(2), Value(std::string("open")));
+}
+
+TEST(Schema, AnswersTheQuestionsOfTheReference) {
+  const Connection connection(":memory:", Connection::Access::kCreate, {});
+  make_schema(connection);
+  const std::string page = base::read_file("docs/reference/journal.md");
+  int questions = 0;
+  for (std::size_t at = page.find("```sql\n"); at != std::string::npos; at = page.find("```sql\n", at + 1)) {
+    const std::size_t begin = at + 7;
+    connection.execute(page.substr(begin, page.find("```", begin) - begin));
+    ++questions;
+  }
+  EXPECT_EQ(questions, 3);
+  for (const Table& table : record_tables()) {
+    EXPECT_NE(page.find("| `" + table.name + "` |"), std::string::npos) << table.name;
+    for (const std::string& column : table.columns)
+      EXPECT_NE(page.find("`" + column + "`"), std::string::npos) << column;
+  }
 }
 
 TEST(Schema, OfAnotherShapeIsNoticed) {
