@@ -45,12 +45,14 @@ int run(int argc, char** argv) {
       "Example: sextant tune --workload data/examples/mixtral_8x22b_mi355x.yaml --cluster mi355x:4x8\n"
       "Each command has its own --help with an example.");
   Action action;
-  add_tune(app, action);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  add_tune(app, action, arguments);
   add_project(app, action);
   add_compare(app, action);
   add_inspect(app, action);
   add_list(app, action);
   add_schedule(app, action);
+  add_report(app, action);
   add_validate(app, action);
   add_calibrate(app, action);
   try {

@@ -347,6 +347,17 @@ search::Space layout_space(const training::Job& job, const SpaceFlags& flags,
   return space;
 }
 
+std::optional<search::Point> own_point(const search::Space& space, const training::Job& job) {
+  search::Point point;
+  for (const search::Axis& axis : space.axes) {
+    const auto own = std::ranges::find_if(
+        axis.values, [&](const std::string& value) { return is_own_value(axis.name, value, job.layout); });
+    if (own == axis.values.end()) return std::nullopt;
+    point.push_back(static_cast<std::uint16_t>(own - axis.values.begin()));
+  }
+  return point;
+}
+
 PointApplier::PointApplier(const search::Space& space, const training::Job& base)
     : space_(space), job_(base), base_(base.layout), software_(base.software) {
   job_.warnings.clear();

@@ -4,6 +4,7 @@
 // axis turns stays as the workload says. Named spaces are data (data/spaces/*.yaml); "all" opens every knob.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct SpaceFlags {
 /// space, axis or value, and for contradictory flags.
 search::Space layout_space(const training::Job& job, const SpaceFlags& flags,
                            std::vector<std::string>* notes = nullptr);
+
+/// The point that is the job's own layout; empty when an axis has no value for it.
+std::optional<search::Point> own_point(const search::Space& space, const training::Job& job);
 
 /// Applies points to a job's layout. Keeps the layouts of the last prefix, so that neighbouring points cost
 /// one or two knobs. Not thread-safe; one a thread.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "search/exhaustive.h"
 #include "trials/layout_space.h"
@@ -13,10 +14,25 @@
 
 namespace sextant::tuner {
 
+/// What a search that runs its candidates is given besides. Minutes are of the trials' own time.
+struct MeasureFlags {
+  std::string command;                 ///< --command TEMPLATE
+  std::string sbatch;                  ///< --sbatch TEMPLATE
+  std::optional<std::size_t> trials;   ///< --trials N; empty: kUsualTrials
+  std::optional<double> minutes;       ///< --minutes T: all trials together; empty: no limit
+  double trial_minutes = 30;           ///< --trial-minutes T: one trial
+  double hang_minutes = 10;            ///< --hang-minutes T: without a new step
+  std::int64_t steps = 0;              ///< --steps N: a trial is ended after so many; 0: it ends by itself
+  std::string resume;                  ///< --resume DIR: go on with an interrupted run
+  std::string replay;                  ///< --replay DIR: take the recorded decisions again
+  std::vector<std::string> arguments;  ///< the command line behind `tune`, as typed
+};
+inline constexpr std::size_t kUsualTrials = 30;
+
 struct TuneFlags {
   InputFlags inputs;
   trials::SpaceFlags space;
-  std::string planner = "auto";  ///< auto, exhaustive
+  std::string planner = "auto";  ///< auto, exhaustive; of measured searches sweep, surrogate
   std::string evaluator = "projection";
   std::string objective = "tokens_per_s_per_gpu";
   std::string out;  ///< --out DIR; empty: nothing is written
@@ -24,6 +40,7 @@ struct TuneFlags {
   std::optional<double> memory_margin;  ///< share of memory to leave free; empty: the cluster's own
   std::size_t threads = 0;              ///< 0: all processors
   std::uint64_t seed = 0;
+  MeasureFlags measure;
 };
 
 /// The JSON document of `sextant tune` (docs/reference/json.md). `progress` may stop the search by returning

@@ -1,0 +1,29 @@
+// Inputs of a run in its journal: kept byte for byte, and found again when the run is resumed, replayed or
+// reported on, wherever the files have gone meanwhile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "journal/records.h"
+#include "tuner/tune.h"
+
+namespace sextant::tuner {
+
+/// The journal of a run folder.
+std::string journal_path(const std::string& folder);
+
+/// Workload, cluster, model and space files that `flags` name, with their bytes; names of the catalogue have
+/// none. Paths as typed.
+std::vector<journal::Input> input_files(const TuneFlags& flags);
+
+/// `flags`, which were parsed from the run's own arguments, with every input file as it was: the file itself
+/// when it still is, otherwise the copy in `folder`, and `notes` says so. Relative paths start where the run
+/// started.
+TuneFlags with_recorded_inputs(TuneFlags flags, const journal::Run& run, const std::string& folder,
+                               std::vector<std::string>& notes);
+
+/// The arguments of the run in `folder`, as typed behind `tune`. Throws base::UserError when no run is there.
+std::vector<std::string> recorded_arguments(const std::string& folder);
+
+}  // namespace sextant::tuner
