@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs, all from Debian packages (bookworm). Does nothing when all is there.
-# Works as root, or as a user who may use sudo.
+# Works as root, or as a user who may use sudo. With --with-slurm also the scheduler that tests/slurm runs on this
+# machine; without it those tests are skipped. With --with-torch also PyTorch, for data/examples/cpu_training.
 set -euo pipefail
 
 packages=(
@@ -11,6 +12,13 @@ packages=(
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   python3
 )
+for option in "$@"; do
+  case "$option" in
+    --with-slurm) packages+=(slurm-wlm munge) ;;
+    --with-torch) packages+=(python3-torch) ;;
+    *) echo "setup: unknown option $option; there are --with-slurm and --with-torch" >&2; exit 2 ;;
+  esac
+done
 
 fail() {
   echo "setup: $1" >&2

@@ -165,7 +165,7 @@ bool is_log_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
   constexpr std::array<std::string_view, 4> kEndings{".log", ".out", ".err", ".txt"};
-  return name == "stdout" || name == "stderr" ||
+  return name == "stdout" || name == "stderr" || name == "log" ||
          std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 

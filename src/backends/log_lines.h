@@ -46,7 +46,7 @@ std::string clean_log_line(std::string_view line);
 /// of its own unless that word ends in ':' and names a rank or a host.
 std::string_view without_log_prefixes(std::string_view line);
 
-/// The file name of `path` ends as logs do: .log .out .err .txt, or is "stdout" or "stderr".
+/// The file name of `path` ends as logs do: .log .out .err .txt, or is "stdout", "stderr" or "log".
 bool is_log_name(std::string_view path);
 
 }  // namespace sextant::backends

@@ -84,11 +84,11 @@ TEST(LogPrefixes, AreTakenOffAMessage) {
 }
 
 TEST(LogNames, AreThoseOfLaunchersAndSchedulers) {
-  for (const char* name :
-       {"out/rank_0.log", "slurm-12.out", "job.err", "0/stdout", "attempt_0/7/stderr", "log.txt"}) {
+  for (const char* name : {"out/rank_0.log", "slurm-12.out", "job.err", "0/stdout", "attempt_0/7/stderr",
+                           "log.txt", "out/log"}) {
     EXPECT_TRUE(is_log_name(name)) << name;
   }
-  for (const char* name : {"model.safetensors", "config.yaml", "log", "stdout/model.bin"}) {
+  for (const char* name : {"model.safetensors", "config.yaml", "catalog", "stdout/model.bin"}) {
     EXPECT_FALSE(is_log_name(name)) << name;
   }
 }

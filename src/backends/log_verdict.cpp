@@ -70,6 +70,7 @@ class Judge {
     const bool reached_end =
         logs_.training_ended || (logs_.total_steps && logs_.last_step >= *logs_.total_steps);
     if (end_.how == How::kUnknown) return reached_end || !broke_off();
+    if (end_.how == How::kWorkerDied || end_.how == How::kBroken) return reached_end && !broke_off();
     if (end_.how != How::kExited) return false;
     // Errors of the clean-up after training do not change the pace that was measured.
     return reached_end ? end_.exit_status == 0 || !broke_off() : end_.exit_status == 0 && !broke_off();
@@ -80,7 +81,7 @@ class Judge {
   bool broke_off() const {
     return std::ranges::any_of(logs_.findings, [&](const LogFinding& finding) {
       if (finding.survived) return false;
-      if (finding.sign <= LogSign::kSchedulerTime) return true;
+      if (finding.sign < LogSign::kSchedulerTime) return true;
       return finding.sign <= LogSign::kCrash && (!measured() || end_.how == How::kUnknown);
     });
   }
@@ -314,6 +315,8 @@ class Judge {
     std::string how = "the logs do not say why it ended";
     if (end_.how == How::kWorkerDied) {
       how = end_.detail.empty() ? "a worker process died and the others did not end" : end_.detail;
+    } else if (end_.how == How::kBroken && !end_.detail.empty()) {
+      how = end_.detail;
     } else if (end_.how == How::kExited) {
       how = fmt::format("ended with exit status {}, and the logs do not say why", end_.exit_status);
     } else if (end_.how == How::kSignalled) {
