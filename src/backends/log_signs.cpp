@@ -245,10 +245,13 @@ LogSign sign_of_exception(std::string_view name, std::string_view message) {
   return kCrash;
 }
 
-/// The sign of an exception whose name ends `length` characters after `position`.
-std::optional<LogSign> exception_at(const Line& line, std::size_t position, std::size_t length) {
+/// The sign of an exception whose name ends with `ending` at `position`. Unlike other phrases a name has its
+/// capitals: "slurmd: error: …" is none.
+std::optional<LogSign> exception_at(const Line& line, std::size_t position, std::string_view ending) {
   constexpr std::size_t kLongestName = 200;
   const std::string_view text = line.text;
+  const std::size_t length = ending.size();
+  if (text.substr(position, length) != ending) return std::nullopt;
   const std::size_t end = position + length;
   const bool colon = end < text.size() && text[end] == ':';
   if (end < text.size() && is_name_character(text[end])) return std::nullopt;
@@ -274,7 +277,7 @@ std::optional<LogSign> sign_of_phrase(const Phrase& phrase, const Line& line, st
     case Place::kMessage:
       return when(line.begins_message(position) || line.says_what_was_allocated());
     case Place::kException:
-      return exception_at(line, position, phrase.text.size());
+      return exception_at(line, position, phrase.text);
     case Place::kXid:
       return when(is_hardware_xid(line.text.substr(position)));
     case Place::kShell:

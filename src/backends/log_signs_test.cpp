@@ -102,7 +102,8 @@ TEST(Signs, OfOtherExceptionsOnlyAtTheStartOfAMessage) {
          {"RuntimeError: shape '[2]' is invalid", "[rank0]: torch.AcceleratorError: CUDA error: x",
           "Segmentation fault (core dumped)", "Fatal Python error: Aborted"});
   for (const char* line :
-       {"WARNING: caught a ValueError: ignored", "raise RuntimeError('x')", "Errors: 0",
+       {"WARNING: caught a ValueError: ignored", "raise RuntimeError('x')", "Errors: 0", "error: x",
+        "EXCEPTION: x", "slurmstepd-node1: error: *** JOB 7 ON node1 CANCELLED AT 2026-12-01T12:28:03 ***",
         "torch.distributed.elastic.multiprocessing.errors", "UserWarning: no Error here"}) {
     EXPECT_EQ(sign_of(line), std::nullopt) << line;
   }
