@@ -160,6 +160,8 @@ void add_measure_flags(CLI::App& command, tuner::MeasureFlags& measure) {
       .add_option("--command", measure.command,
                   "shell command of a trial; {config} stands for its launch file")
       ->type_name("TEMPLATE");
+  command.add_option("--sbatch", measure.sbatch, "arguments of sbatch, with --evaluator slurm")
+      ->type_name("ARGUMENTS");
   command.add_option("--trials", measure.trials, "how many trials to run (default: 30)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
@@ -183,7 +185,7 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   add_space_flags(command, tune);
   command.add_option("--planner", tune.planner, "auto, exhaustive; with trials also sweep, surrogate")
       ->capture_default_str();
-  command.add_option("--evaluator", tune.evaluator, "projection, or command: run each candidate")
+  command.add_option("--evaluator", tune.evaluator, "projection; command or slurm: run each candidate")
       ->capture_default_str();
   add_measure_flags(command, tune.measure);
   command.add_option("--objective", tune.objective, "what to maximise")->capture_default_str();
@@ -249,6 +251,7 @@ void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arg
   command->callback([flags, &action, &arguments] {
     const auto own = std::ranges::find(arguments, "tune");
     flags->tune.measure.arguments.assign(own == arguments.end() ? own : own + 1, arguments.end());
+    flags->tune.product_version = SEXTANT_VERSION;
     action = [flags] { return run(*flags); };
   });
 }

@@ -154,7 +154,7 @@ std::string sweep_text(const Json& document, const Style& style) {
   steps.before.push_back(fmt::format("{:.5g} tokens/s/GPU, {:.1f} GiB",
                                      start.at("throughput").at("tokens_per_s_per_gpu").get<double>(),
                                      start.at("memory").at("peak_bytes").get<double>() / base::kGiB));
-  steps.header = {"axis", "from", "to", "change", "GiB", "rejected"};
+  steps.header = {"axis", "from", "to", "change", "GiB", ""};
   steps.align = {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight};
   const auto percent = [](const Json& share) {
     return share.is_null() ? "-" : fmt::format("{:+.1f} %", share.get<double>() * 100);
@@ -162,22 +162,26 @@ std::string sweep_text(const Json& document, const Style& style) {
   const auto gib_change = [](const Json& bytes) {
     return bytes.is_null() ? "-" : fmt::format("{:+.1f}", bytes.get<double>() / base::kGiB);
   };
-  const auto reason = [](const Json& reasons) {
-    return reasons.empty() ? "" : reasons[0].get<std::string>();
+  const auto reason = [](const Json& row) {
+    std::string remark;
+    for (const Json& other : row.at("also_changed"))
+      remark += (remark.empty() ? "with " : " ") + other.get<std::string>();
+    if (row.at("rejected").is_null()) return remark;
+    return remark + (remark.empty() ? "" : "; ") + row.at("why").get<std::string>();
   };
   for (const Json& row : document.at("effects")) {
     steps.rows.push_back({row.at("axis").get<std::string>(), row.at("from").get<std::string>(),
                           row.at("value").get<std::string>(), percent(row.at("change")),
-                          gib_change(row.at("peak_change_bytes")), reason(row.at("rejected"))});
+                          gib_change(row.at("peak_change_bytes")), reason(row)});
   }
   text += section_text(steps, style);
   Section pairs{.title = "Gains in pairs",
-                .header = {"together", "if they added up", "projected", "rejected"},
+                .header = {"together", "if they added up", "projected", ""},
                 .align = {Align::kLeft, Align::kRight, Align::kRight}};
   for (const Json& pair : document.at("pairs")) {
     pairs.rows.push_back(
         {pair.at("values")[0].get<std::string>() + " " + pair.at("values")[1].get<std::string>(),
-         percent(pair.at("apart")), percent(pair.at("together")), reason(pair.at("rejected"))});
+         percent(pair.at("apart")), percent(pair.at("change")), reason(pair)});
   }
   if (!pairs.rows.empty()) text += "\n" + section_text(pairs, style);
   Section notes{.title = "Notes"};

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
+#include <string_view>
 
 #include "search/planner.h"
 #include "search/prior.h"
@@ -43,7 +45,7 @@ class Recorder {
   /// A decision, before anything is done about it; `number` as in TrialRequest.
   virtual void decided(std::size_t number, const Decision& decision) = 0;
   virtual void began(const TrialRequest& request) = 0;
-  /// Not called for a trial that was interrupted: it is as if it had never begun.
+  /// Not called for a trial that a stop request interrupted: it is as if it had never begun.
   virtual void ended(const TrialRequest& request, const TrialResult& result) = 0;
   virtual void noted(const std::string& text) = 0;
 };

@@ -157,14 +157,15 @@ std::vector<std::size_t> untried(const Material& material) {
   return indices;
 }
 
-Json best_json(const Material& material, const std::vector<Corrected>& ranked, bool exports, Json& notes) {
+Json best_json(const Material& material, const std::vector<Corrected>& ranked,
+               std::map<std::string, std::string>* files, Json& notes) {
   Json rows = Json::array();
   for (std::size_t rank = 0; rank < std::min(ranked.size(), material.setup.flags.top); ++rank) {
     Json entry = layout_entry(material, ranked[rank], rank + 1);
-    if (exports && rank < 3) {
-      write_exports(fmt::format("{}/best-{}", material.folder, rank + 1), material.setup.workload,
-                    material.setup.job(material.setup.prior.legal[ranked[rank].candidate].point), entry,
-                    notes);
+    if (files != nullptr && rank < 3) {
+      add_exports(material.folder, rank + 1, material.setup.workload,
+                  material.setup.job(material.setup.prior.legal[ranked[rank].candidate].point), entry, notes,
+                  *files);
     }
     rows.push_back(std::move(entry));
   }
@@ -311,7 +312,8 @@ Json budget_json(const search::TrialBudget& budget) {
 }  // namespace
 
 Json measured_document(const MeasuredSetup& setup, const journal::Run& run,
-                       std::span<const journal::Entry> entries, const std::string& folder, bool exports) {
+                       std::span<const journal::Entry> entries, const std::string& folder,
+                       std::map<std::string, std::string>* files) {
   const std::string path = folder + "/run.sqlite";
   const Material material{setup, recorded_trials(entries, setup.space, path),
                           recorded_history(entries, setup.space, kObjective, path), folder};
@@ -338,7 +340,7 @@ Json measured_document(const MeasuredSetup& setup, const journal::Run& run,
   document["price"] = price_json(material.trials, *setup.base().cluster);
   document["saved"] = saved_json(setup, material.trials);
   document["baseline"] = baseline_with_trials(material);
-  document["best"] = best_json(material, ranked, exports, notes);
+  document["best"] = best_json(material, ranked, files, notes);
   document["untried"] = untried_json(material);
   document["bias"] = bias_json(material);
   document["history"] = history_json(material);

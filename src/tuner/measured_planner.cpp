@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "search/surrogate.h"
+#include "search/sweep.h"
 #include "tuner/sweep.h"
 
 namespace sextant::tuner {
@@ -123,10 +123,10 @@ std::unique_ptr<search::Planner> measured_planner(const MeasuredSetup& setup) {
   const std::size_t trials = setup.flags.measure.trials.value_or(kUsualTrials);
   if (name == "auto") {
     const auto share = static_cast<std::size_t>(static_cast<double>(trials) * kSweepShare);
-    return std::make_unique<InTurn>(sweep_planner(setup, share), surrogate());
+    return std::make_unique<InTurn>(short_sweep(setup, share), surrogate());
   }
   if (name == "surrogate") return surrogate();
-  if (name == "sweep") return sweep_planner(setup, std::numeric_limits<std::size_t>::max());
+  if (name == "sweep") return std::make_unique<search::Sweep>(setup.prior, sweep_start(setup));
   if (name == "exhaustive")
     return std::make_unique<OwnFirst>(setup, std::make_unique<FastestFirst>(setup.prior));
   const std::vector<std::string> known{"auto", "sweep", "surrogate", "exhaustive"};

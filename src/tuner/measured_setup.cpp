@@ -28,8 +28,8 @@ using Found = std::vector<search::Candidate>;
 /// An evaluator that remembers what it was asked: `score_all` evaluates each legal point once.
 class Remembering : public search::Evaluator {
  public:
-  Remembering(std::unique_ptr<search::Evaluator> inner, Found& found)
-      : inner_(std::move(inner)), found_(found) {}
+  Remembering(std::unique_ptr<search::Evaluator> inner, Found& found, bool only_fitting)
+      : inner_(std::move(inner)), found_(found), only_fitting_(only_fitting) {}
 
   bool admits(const search::Point& prefix) override { return inner_->admits(prefix); }
   double legal_completions(const search::Point& prefix) override { return inner_->legal_completions(prefix); }
@@ -39,23 +39,25 @@ class Remembering : public search::Evaluator {
   }
   search::Outcome evaluate(const search::Point& point) override {
     const search::Outcome outcome = inner_->evaluate(point);
-    if (outcome.fits) found_.push_back({point, outcome.objective, outcome.peak_bytes});
+    if (outcome.fits || !only_fitting_) found_.push_back({point, outcome.objective, outcome.peak_bytes});
     return outcome;
   }
 
  private:
   std::unique_ptr<search::Evaluator> inner_;
   Found& found_;
+  bool only_fitting_;
 };
 
 class RememberingEvaluators : public search::EvaluatorFactory {
  public:
-  explicit RememberingEvaluators(const search::EvaluatorFactory& inner) : inner_(inner) {}
+  RememberingEvaluators(const search::EvaluatorFactory& inner, bool only_fitting)
+      : inner_(inner), only_fitting_(only_fitting) {}
 
   std::unique_ptr<search::Evaluator> make() const override {
     const std::lock_guard lock(mutex_);
     found_.push_back(std::make_unique<Found>());
-    return std::make_unique<Remembering>(inner_.make(), *found_.back());
+    return std::make_unique<Remembering>(inner_.make(), *found_.back(), only_fitting_);
   }
   std::size_t rules() const override { return inner_.rules(); }
 
@@ -67,9 +69,12 @@ class RememberingEvaluators : public search::EvaluatorFactory {
 
  private:
   const search::EvaluatorFactory& inner_;
+  bool only_fitting_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Found>> found_;
 };
+
+bool measures(const TuneFlags& flags) { return flags.evaluator != "projection"; }
 
 /// In the order that search::Prior wants, each point once.
 void put_in_order(Found& found) {
@@ -132,7 +137,7 @@ Found project_all(MeasuredSetup& setup) {
   Found found;
   bool all = true;
   if (setup.space.points() <= kScoreAllPoints) {
-    const RememberingEvaluators remembering(*setup.factory);
+    const RememberingEvaluators remembering(*setup.factory, measures(setup.flags));
     setup.answer = search::score_all(setup.space, remembering, options);
     found = remembering.take();
     if (found.size() > kMostCandidates) {
@@ -200,8 +205,8 @@ std::unique_ptr<MeasuredSetup> measured_setup(const TuneFlags& flags) {
   auto setup = std::make_unique<MeasuredSetup>();
   setup->flags = flags;
   setup->workload = read_inputs(flags.inputs);
-  const bool measures = flags.evaluator != "projection";
-  const auto margin = measures ? std::optional(flags.memory_margin.value_or(0.0)) : flags.memory_margin;
+  const auto margin =
+      measures(flags) ? std::optional(flags.memory_margin.value_or(0.0)) : flags.memory_margin;
   setup->workload.job = with_margin(std::move(setup->workload.job), margin);
   setup->space = trials::layout_space(setup->base(), flags.space, &setup->notes);
   setup->own = trials::own_point(setup->space, setup->base());

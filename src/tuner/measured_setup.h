@@ -41,8 +41,9 @@ struct MeasuredSetup {
   training::Job job(const search::Point& point) const;
 };
 
-/// Reads and projects. `prior` holds all legal points that fit; where they are more than kMostCandidates, the
-/// best by projection and the neighbourhood of the workload's own layout. Throws base::UserError.
+/// Reads and projects. `prior` holds all legal points that fit (without trials, also those that do not);
+/// where they are more than kMostCandidates, the best by projection and the neighbourhood of the workload's
+/// own layout. Throws base::UserError.
 std::unique_ptr<MeasuredSetup> measured_setup(const TuneFlags& flags);
 
 /// The prior in a few lines of text: two programs that project alike have the same.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -22,8 +21,10 @@
 #include "tuner/measured_planner.h"
 #include "tuner/measured_setup.h"
 #include "tuner/recorded_inputs.h"
+#include "tuner/run_folder.h"
 #include "tuner/run_record.h"
 #include "tuner/run_replay.h"
+#include "tuner/trial_runner.h"
 #include "tuner/trial_story.h"
 #include "tuner/tune_document.h"
 
@@ -34,33 +35,11 @@ namespace fs = std::filesystem;
 constexpr double kMinute = 60;
 
 void require_flags(const TuneFlags& flags) {
-  const MeasureFlags& measure = flags.measure;
-  if (flags.evaluator != "command") {
-    const std::vector<std::string> known{"projection", "command"};
-    throw base::UserError({"--evaluator " + flags.evaluator}, {},
-                          "no such evaluator; projection runs nothing, command runs each candidate" +
-                              base::did_you_mean(flags.evaluator, known));
-  }
-  if (measure.command.empty()) {
-    throw base::UserError({"--evaluator command"}, {},
-                          "has no command to run; give --command 'TEMPLATE', in which {config} stands for "
-                          "the candidate's launch file");
-  }
-  if (flags.out.empty()) {
-    throw base::UserError({"--evaluator command"}, {},
-                          "needs a folder for its journal and its trials; give --out DIR");
-  }
+  check_runner(flags);
   if (flags.objective != kObjective) {
     throw base::UserError({"--objective " + flags.objective}, {},
                           "this objective does not exist; tokens_per_s_per_gpu does");
   }
-  const auto positive = [](const char* flag, double value) {
-    if (!(value > 0) || !std::isfinite(value))
-      throw base::UserError({fmt::format("{} {}", flag, value)}, {}, "is no time; give minutes above 0");
-  };
-  positive("--trial-minutes", measure.trial_minutes);
-  positive("--hang-minutes", measure.hang_minutes);
-  if (measure.minutes) positive("--minutes", *measure.minutes);
 }
 
 search::TrialBudget budget_of(const MeasureFlags& measure) {
@@ -76,14 +55,16 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-journal::Run run_of(const MeasuredSetup& setup, const TuneFlags& typed, const MeasuredHooks& hooks) {
+journal::Run run_of(const MeasuredSetup& setup, const TuneFlags& typed, const std::vector<KeptInput>& inputs,
+                    const MeasuredHooks& hooks) {
   journal::Run run{.command = "tune",
                    .arguments = typed.measure.arguments,
                    .folder = fs::current_path().string(),
                    .product_version = hooks.version,
                    .seed = typed.seed,
-                   .inputs = input_files(typed),
+                   .inputs = {},
                    .content_hash = {}};
+  for (const KeptInput& input : inputs) run.inputs.push_back({input.role, input.path, input.bytes});
   run.inputs.push_back({"projections", "all candidates", prior_summary(setup)});
   return run;
 }
@@ -94,16 +75,6 @@ journal::Session session_of(const MeasuredHooks& hooks) {
           .process = getpid(),
           .command_line = hooks.command_line,
           .settings = {}};
-}
-
-trials::CommandOptions command_options(const TuneFlags& flags, const std::string& working_folder) {
-  trials::CommandOptions options;
-  options.command.text = flags.measure.command;
-  options.folder = flags.out;
-  options.working_folder = working_folder;
-  options.limits.hang_s = flags.measure.hang_minutes * kMinute;
-  options.limits.enough_steps = flags.measure.steps;
-  return options;
 }
 
 RecordSettings record_settings(const MeasuredSetup& setup, const trials::TrialPlanner& plan,
@@ -168,17 +139,20 @@ search::TrialRun search_with(const MeasuredSetup& setup, RunRecord& record,
                              const trials::CommandOptions& options, const trials::TrialPlanner& plan,
                              const MeasuredHooks& hooks) {
   const auto planner = measured_planner(setup);
-  const auto evaluator = trials::command_evaluator(options, plan);
+  const auto evaluator = trial_runner(setup.flags, options, plan);
   Narrator narrator(record, setup, hooks, record.history());
   return search::run_trials(*planner, *evaluator, narrator, budget_of(setup.flags.measure), hooks.stop,
                             record.history());
 }
 
-Json finished_document(const MeasuredSetup& setup, const search::TrialRun& run, const std::string& folder) {
-  const journal::Reader reader(journal_path(folder));
-  Json document = measured_document(setup, reader.run(), reader.entries(), folder, true);
+Json finished_document(const MeasuredSetup& setup, const search::TrialRun& run, RunFolder& folder) {
+  const journal::Reader reader(folder.path_of(kJournalFile));
+  std::map<std::string, std::string> files;
+  Json document = measured_document(setup, reader.run(), reader.entries(), folder.path(), &files);
   document["stopped"] = {{"reason", search::word(run.stopped)}, {"message", run.message}};
-  base::write_file(folder + "/result.json", document.dump(2) + "\n");
+  files[kClusterFile] = cluster_json(*setup.base().cluster).dump(2) + "\n";
+  files[kResultFile] = document.dump(2) + "\n";
+  folder.write_answer(files);
   return document;
 }
 
@@ -191,26 +165,30 @@ void say_how_to_go_on(const search::TrialRun& run, const std::string& folder, co
 
 Json start(const TuneFlags& flags, const MeasuredHooks& hooks) {
   const trials::CommandOptions options = command_options(flags, fs::current_path().string());
-  trials::check_command(options.command);
   require_fresh(flags.out);
   const auto setup = measured_setup(flags);
   (void)measured_planner(*setup);  // an unknown name is found before anything is written
-  write_inputs(flags.out, flags.inputs.cluster, setup->workload);
+  const std::vector<KeptInput> inputs = keep_inputs(flags.inputs, flags.space.space, setup->workload);
+  RunFolder folder = RunFolder::begin(flags.out, {.product_version = hooks.version,
+                                                  .command = "tune",
+                                                  .arguments = flags.measure.arguments,
+                                                  .inputs = inputs});
   const trials::TrialPlanner plan = trials::workload_planner(setup->space, setup->workload);
   search::TrialRun run;
   {
-    RunRecord record = RunRecord::create(journal_path(flags.out), run_of(*setup, flags, hooks),
+    RunRecord record = RunRecord::create(journal_path(flags.out), run_of(*setup, flags, inputs, hooks),
                                          session_of(hooks), record_settings(*setup, plan, options));
     for (const std::string& note : setup->notes) record.noted(note);
     run = search_with(*setup, record, options, plan, hooks);
   }
   say_how_to_go_on(run, flags.out, hooks);
-  return finished_document(*setup, run, flags.out);
+  return finished_document(*setup, run, folder);
 }
 
 Json resume(const TuneFlags& typed, const MeasuredHooks& hooks) {
   const std::string folder = typed.measure.resume;
   const journal::Run recorded = journal::Reader(journal_path(folder)).run();
+  RunFolder kept = RunFolder::resume(folder);
   std::vector<std::string> notes;
   TuneFlags flags = with_recorded_inputs(typed, recorded, folder, notes);
   flags.out = folder;
@@ -226,7 +204,7 @@ Json resume(const TuneFlags& typed, const MeasuredHooks& hooks) {
     run = search_with(*setup, record, options, plan, hooks);
   }
   say_how_to_go_on(run, folder, hooks);
-  return finished_document(*setup, run, folder);
+  return finished_document(*setup, run, kept);
 }
 
 }  // namespace
@@ -245,7 +223,7 @@ Json recorded_tune(const TuneFlags& flags, const std::string& folder) {
   const journal::Reader reader(journal_path(folder));
   std::vector<std::string> notes;
   const auto setup = measured_setup(with_recorded_inputs(flags, reader.run(), folder, notes));
-  Json document = measured_document(*setup, reader.run(), reader.entries(), folder, false);
+  Json document = measured_document(*setup, reader.run(), reader.entries(), folder);
   for (const std::string& note : notes) document["notes"].push_back(note);
   if (const auto writer = journal::current_writer(journal_path(folder))) {
     document["stopped"] = {{"reason", "running"}, {"message", "written to by " + *writer}};

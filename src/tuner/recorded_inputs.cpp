@@ -80,16 +80,6 @@ std::string restored(const journal::Input& input, const std::string& folder) {
 
 std::string journal_path(const std::string& folder) { return folder + "/run.sqlite"; }
 
-std::vector<journal::Input> input_files(const TuneFlags& flags) {
-  std::vector<journal::Input> inputs;
-  TuneFlags copy = flags;
-  for (const FileFlag& flag : file_flags(copy)) {
-    const std::string file = file_of(*flag.path);
-    if (!file.empty()) inputs.push_back({flag.role, file, base::read_file(file)});
-  }
-  return inputs;
-}
-
 TuneFlags with_recorded_inputs(TuneFlags flags, const journal::Run& run, const std::string& folder,
                                std::vector<std::string>& notes) {
   for (const FileFlag& flag : file_flags(flags)) {

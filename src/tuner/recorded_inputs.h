@@ -13,10 +13,6 @@ namespace sextant::tuner {
 /// The journal of a run folder.
 std::string journal_path(const std::string& folder);
 
-/// Workload, cluster, model and space files that `flags` name, with their bytes; names of the catalogue have
-/// none. Paths as typed.
-std::vector<journal::Input> input_files(const TuneFlags& flags);
-
 /// `flags`, which were parsed from the run's own arguments, with every input file as it was: the file itself
 /// when it still is, otherwise the copy in `folder`, and `notes` says so. Relative paths start where the run
 /// started.

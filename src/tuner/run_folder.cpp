@@ -215,14 +215,23 @@ std::vector<KeptInput> keep_inputs(const InputFlags& flags, const std::string& s
     const std::string absolute = normal(path).string();
     if (seen.insert(absolute).second) kept.push_back({role, path, absolute, "", base::read_file(path)});
   };
-  for (const std::string& file : workload.files) keep("workload", file);
-  for (const std::string& file : cluster_files(flags)) keep("cluster", file);
+  const auto keep_all = [&](const char* role, const std::vector<std::string>& files) {
+    for (std::size_t i = 0; i < files.size(); ++i) keep(i == 0 ? role : "included", files[i]);
+  };
+  keep_all(flags.workload.empty() ? "model" : "workload", workload.files);
+  keep_all("cluster", cluster_files(flags));
   if (is_file(space)) keep("space", space);
   if (kept.empty()) return kept;
   const fs::path common = common_folder(kept);
-  for (KeptInput& input : kept) {
-    input.kept = (fs::path(kInputs) / fs::path(input.absolute).lexically_relative(common)).string();
-  }
+  const auto place_below = [&](const fs::path& top) {
+    for (KeptInput& input : kept) {
+      input.kept = (top / fs::path(input.absolute).lexically_relative(common)).string();
+    }
+  };
+  place_below(kInputs);
+  // A file of that name would be taken for the cluster as it was understood.
+  if (std::ranges::find(kept, kClusterFile, &KeptInput::kept) != kept.end())
+    place_below(fs::path(kInputs) / "files");
   return kept;
 }
 
@@ -280,9 +289,12 @@ RunFolder RunFolder::begin(std::string path, const RunDescription& description) 
 
 RunFolder RunFolder::resume(std::string path) {
   const std::string file = path + "/" + kRunFile;
-  auto run = parsed(file);
+  std::error_code status;
+  auto run = fs::exists(file, status)
+                 ? parsed(file)
+                 : Json{{"sextant", ""}, {kInputs, Json::array()}, {kAnswer, Json::array()}};
   if (!is_run(run)) {
-    throw base::UserError({file}, {}, "is missing or damaged: the folder holds no run that could go on");
+    throw base::UserError({file}, {}, "is damaged, or not of Sextant; move it away, then resume again");
   }
   std::vector<std::string> answer;
   add_names((*run)[kAnswer], answer);

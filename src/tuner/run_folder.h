@@ -24,11 +24,13 @@ namespace sextant::tuner {
 
 inline constexpr const char* kRunFile = "run.json";
 inline constexpr const char* kResultFile = "result.json";
+/// The cluster as it was understood; among the inputs, where nothing that was read can have its name.
+inline constexpr const char* kClusterFile = "inputs/cluster.json";
 inline constexpr const char* kJournalFile = "run.sqlite";
 
 /// A file that a run was given, with its place in the run's folder.
 struct KeptInput {
-  std::string role;      ///< "workload", "cluster", "space"
+  std::string role;      ///< "workload", "model", "cluster", "space"; "included" by one of them
   std::string path;      ///< as it was opened
   std::string absolute;  ///< the same, without "." and ".."
   std::string kept;      ///< "inputs/job.yaml"
@@ -64,13 +66,15 @@ class RunFolder {
   /// folder that holds a journal or somebody else's run.json, base::OutsideError when it cannot be written.
   static RunFolder begin(std::string path, const RunDescription& description);
 
-  /// Goes on in the folder of a run. Throws base::UserError when its run.json is not there or not whole.
+  /// Goes on in the folder of a run, also where its run.json is lost. Throws base::UserError when that is
+  /// damaged.
   static RunFolder resume(std::string path);
 
   /// Writes the answer's files, by their name in the folder, in place of those of an earlier answer of this
   /// run.
   void write_answer(const std::map<std::string, std::string>& files);
 
+  const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
  private:

@@ -101,7 +101,11 @@ TEST(RunFolder, ReplacesItsOwnAnswer) {
   EXPECT_FALSE(fs::exists(folder / "run/best-2"));
   EXPECT_EQ(Json::parse(base::read_file(folder / "run/run.json"))["answer"],
             Json({"best-1/a.sh", "result.json"}));
-  EXPECT_THROW(RunFolder::resume(folder / "nowhere"), base::UserError);
+  folder.write("run/run.json", "{");
+  EXPECT_THROW(RunFolder::resume(folder / "run"), base::UserError);
+  fs::remove(folder / "run/run.json");
+  RunFolder::resume(folder / "run").write_answer({{"result.json", "3"}});
+  EXPECT_EQ(Json::parse(base::read_file(folder / "run/run.json"))["answer"], Json::array({"result.json"}));
 }
 
 TEST(RunFolder, TakesAwayLaunchFilesOfRunsThatHadNoRunFile) {
@@ -189,6 +193,9 @@ TEST(KeepInputs, LeavesTheFoldersBetweenThemAsTheyAre) {
                   Pair("inputs/p/primus/configs/models/m.yaml", "m"), Pair("inputs/space.yaml", "s")));
   workload.files = {folder / "p/examples/a/job.yaml"};
   EXPECT_THAT(places(keep_inputs(flags, "", workload)), ElementsAre(Pair("inputs/job.yaml", "j")));
+  folder.write("cluster.json", "c");
+  workload.files = {folder / "cluster.json"};
+  EXPECT_THAT(places(keep_inputs(flags, "", workload)), ElementsAre(Pair("inputs/files/cluster.json", "c")));
   workload.files.clear();
   EXPECT_THAT(keep_inputs(flags, "", workload), IsEmpty());
 }

@@ -7,7 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
+#include "search/sweep.h"
 #include "tuner/tune_document.h"
 
 namespace sextant::tuner {
@@ -15,131 +17,71 @@ namespace {
 
 using search::Decision;
 using search::DecisionKind;
+using search::Effect;
+using search::EffectTable;
 using search::History;
+using search::Rejection;
+using search::Setting;
 
-double objective(const MeasuredSetup& setup, const SweepRow& row) {
-  return row.candidate ? setup.prior.legal[*row.candidate].objective : 0.0;
-}
-
-/// Rows of one axis, the best by projection first.
-std::vector<SweepRow> rows_of(const MeasuredSetup& setup, const search::Point& start, std::size_t axis) {
-  std::vector<SweepRow> rows;
-  for (std::size_t value = 0; value < setup.space.axes[axis].values.size(); ++value) {
-    if (value == start[axis]) continue;
-    SweepRow row{.axis = axis, .value = static_cast<std::uint16_t>(value), .point = start};
-    row.point[axis] = row.value;
-    row.candidate = setup.prior.find(row.point);
-    rows.push_back(std::move(row));
+std::string text_of(const search::Space& space, const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings) {
+    const search::Axis& axis = space.axes[setting.axis];
+    text += (text.empty() ? "" : " ") + axis.name + "=" + axis.values[setting.value];
   }
-  std::ranges::stable_sort(rows, std::ranges::greater{},
-                           [&](const SweepRow& row) { return objective(setup, row); });
-  return rows;
+  return text;
 }
 
-/// A point that differs from the start as two rows do.
-search::Point together(const SweepRow& first, const SweepRow& second) {
-  search::Point point = first.point;
-  point[second.axis] = second.value;
-  return point;
+/// Effects that may be run, in the order in which a short sweep takes them.
+std::vector<const Effect*> one_value_an_axis_first(const EffectTable& table) {
+  std::map<std::size_t, int> seen;
+  std::vector<std::pair<bool, const Effect*>> marked;
+  for (const Effect& effect : table.effects) {
+    if (effect.rejection == Rejection::kIllegal || effect.rejection == Rejection::kDoesNotFit) continue;
+    marked.emplace_back(seen[effect.settings.front().axis]++ > 0, &effect);
+  }
+  std::ranges::stable_sort(marked, {}, &std::pair<bool, const Effect*>::first);
+  std::vector<const Effect*> effects;
+  for (const auto& [later, effect] : marked) effects.push_back(effect);
+  return effects;
 }
 
-class Sweep : public search::Planner {
+class ShortSweep : public search::Planner {
  public:
-  Sweep(const MeasuredSetup& setup, std::size_t most_trials)
-      : setup_(setup), most_trials_(most_trials), table_(sweep_table(setup)) {
-    if (table_) put_first_values_first();
-  }
+  ShortSweep(const MeasuredSetup& setup, std::size_t most_trials)
+      : setup_(setup), most_trials_(most_trials) {}
 
   std::string_view name() const override { return "sweep"; }
 
   Decision next(const History& history, const search::TrialBudget& /*budget*/) override {
-    if (!table_) return stop("no layout of the space may be run");
     if (history.size() >= most_trials_) return stop("the sweep's share of the trials is spent");
-    const search::Point& start = setup_.prior.legal[table_->start].point;
-    if (untried(history, start)) {
-      return trial(start, table_->own ? "the workload's own layout, where the sweep starts"
-                                      : "the nearest layout to the workload's own that may be run here");
+    const EffectTable table = search::effect_table(setup_.prior, sweep_start(setup_), history);
+    if (!table.start) return stop(table.note);
+    if (!table.standing || table.standing->measured == 0) {
+      return trial(
+          history, *table.start, 0,
+          table.note.empty() ? "the workload's own layout, with which all others are compared" : table.note);
     }
-    for (const SweepRow& row : table_->rows) {
-      if (row.candidate && untried(history, row.point)) return trial(row.point, one_step(row));
+    for (const Effect* effect : one_value_an_axis_first(table)) {
+      if (effect->trials > 0) continue;
+      std::string why = fmt::format("one knob from the start, {}", text_of(setup_.space, effect->settings));
+      if (!effect->also_changed.empty())
+        why += fmt::format(" (with it {})", text_of(setup_.space, effect->also_changed));
+      return trial(history, effect->point, effect->projected_change, std::move(why));
     }
-    return pair_of_winners(history);
+    return stop("every step from the start was run");
   }
 
  private:
-  /// One value an axis, then the rest: a short sweep still sees every axis.
-  void put_first_values_first() {
-    std::map<std::size_t, int> seen;
-    std::vector<std::pair<bool, SweepRow>> marked;
-    for (SweepRow& row : table_->rows) marked.emplace_back(seen[row.axis]++ > 0, std::move(row));
-    std::ranges::stable_sort(marked, {}, &std::pair<bool, SweepRow>::first);
-    table_->rows.clear();
-    for (auto& [later, row] : marked) table_->rows.push_back(std::move(row));
-  }
-
-  static bool untried(const History& history, const search::Point& point) {
-    return search::next_repeat(history, point) == 0;
-  }
-
-  std::string value_name(const SweepRow& row) const {
-    const search::Axis& axis = setup_.space.axes[row.axis];
-    return axis.name + "=" + axis.values[row.value];
-  }
-
-  std::string one_step(const SweepRow& row) const {
-    const double start = setup_.prior.legal[table_->start].objective;
-    return fmt::format("one knob from the start, {}: projected {:+.1f} %", value_name(row),
-                       (objective(setup_, row) / start - 1) * 100);
-  }
-
-  struct Winner {
-    SweepRow row;
-    double gain = 0;
-  };
-
-  /// Of each axis the value that ran fastest, where it beat the start.
-  std::vector<Winner> winners(const History& history) const {
-    const auto start = search::standing(history, setup_.prior.legal[table_->start].point);
-    std::map<std::size_t, Winner> best;
-    for (const SweepRow& row : table_->rows) {
-      const auto measured = search::standing(history, row.point);
-      if (!start || start->measured == 0 || !measured || measured->state != search::TrialState::kOk) continue;
-      const double gain = measured->objective / start->objective;
-      if (gain > std::max(1.0, best[row.axis].gain)) best[row.axis] = {row, gain};
-    }
-    std::vector<Winner> list;
-    for (auto& [axis, winner] : best) {
-      if (winner.gain > 0) list.push_back(std::move(winner));
-    }
-    return list;
-  }
-
-  Decision pair_of_winners(const History& history) const {
-    const std::vector<Winner> list = winners(history);
-    double promise = 0;
-    Decision decision = stop("every step from the start and every pair of gains was run");
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      for (std::size_t j = i + 1; j < list.size(); ++j) {
-        const search::Point point = together(list[i].row, list[j].row);
-        const double product = list[i].gain * list[j].gain;
-        if (product <= promise || !setup_.prior.find(point) || !untried(history, point)) continue;
-        promise = product;
-        decision =
-            trial(point, fmt::format("two gains together, {} and {}: {:+.1f} % if they add up",
-                                     value_name(list[i].row), value_name(list[j].row), (product - 1) * 100));
-      }
-    }
-    return decision;
-  }
-
-  Decision trial(const search::Point& point, std::string why) const {
+  Decision trial(const History& history, const search::Point& point, double gain, std::string why) const {
     const double projected = setup_.prior.legal[*setup_.prior.find(point)].objective;
-    return {.kind = DecisionKind::kTrial,
-            .planner = "sweep",
-            .point = point,
-            .repeat = 0,
-            .why = std::move(why),
-            .predicted = {.objective = projected, .low = projected, .high = projected}};
+    return {
+        .kind = DecisionKind::kTrial,
+        .planner = "sweep",
+        .point = point,
+        .repeat = search::next_repeat(history, point),
+        .why = fmt::format("{}{}", why, gain != 0 ? fmt::format(": projected {:+.1f} %", gain * 100) : ""),
+        .predicted = {.objective = projected, .low = projected, .high = projected}};
   }
 
   static Decision stop(std::string why) {
@@ -153,91 +95,110 @@ class Sweep : public search::Planner {
 
   const MeasuredSetup& setup_;
   std::size_t most_trials_;
-  std::optional<SweepTable> table_;
 };
 
-Json row_json(const MeasuredSetup& setup, const SweepTable& table, const SweepRow& row) {
-  const search::Candidate& start = setup.prior.legal[table.start];
-  const search::Axis& axis = setup.space.axes[row.axis];
-  Json json{
-      {"axis", axis.name}, {"from", axis.values[start.point[row.axis]]}, {"value", axis.values[row.value]}};
-  if (row.candidate) {
-    const search::Candidate& candidate = setup.prior.legal[*row.candidate];
-    json["tokens_per_s_per_gpu"] = candidate.objective;
-    json["change"] = candidate.objective / start.objective - 1;
-    json["peak_bytes"] = candidate.peak_bytes;
-    json["peak_change_bytes"] = candidate.peak_bytes - start.peak_bytes;
-    json["rejected"] = Json::array();
-  } else {
-    for (const char* field : {"tokens_per_s_per_gpu", "change", "peak_bytes", "peak_change_bytes"})
-      json[field] = nullptr;
-    json["rejected"] = setup.prior.violated(row.point);
+/// Every candidate as if it had been run, so that the table combines what gains.
+History projections_as_trials(const MeasuredSetup& setup, const EffectTable& table) {
+  History history;
+  const auto add = [&](const search::Point& point) {
+    const search::Candidate& candidate = setup.prior.legal[*setup.prior.find(point)];
+    search::TrialResult result;
+    result.objective = candidate.objective;
+    result.peak_bytes = candidate.peak_bytes;
+    history.push_back({.point = point, .repeat = 0, .result = result});
+  };
+  add(*table.start);
+  for (const Effect& effect : table.effects) {
+    const bool known = effect.point.empty() || search::next_repeat(history, effect.point) > 0;
+    if (effect.rejection == Rejection::kNone && !known) add(effect.point);
   }
+  return history;
+}
+
+Json settings_json(const search::Space& space, const std::vector<Setting>& settings) {
+  Json list = Json::array();
+  for (const Setting& setting : settings) list.push_back(text_of(space, {setting}));
+  return list;
+}
+
+/// What became of the objective and of memory; null where no point was found.
+Json change_json(const MeasuredSetup& setup, const Effect& effect) {
+  const auto index = effect.point.empty() ? std::nullopt : setup.prior.find(effect.point);
+  Json json{{"also_changed", settings_json(setup.space, effect.also_changed)},
+            {"tokens_per_s_per_gpu", nullptr},
+            {"change", nullptr},
+            {"peak_bytes", nullptr},
+            {"peak_change_bytes", nullptr},
+            {"rejected",
+             effect.rejection == Rejection::kNone ? Json(nullptr) : Json(search::word(effect.rejection))},
+            {"why", effect.why}};
+  if (!index) return json;
+  json["tokens_per_s_per_gpu"] = setup.prior.legal[*index].objective;
+  json["change"] = effect.projected_change;
+  json["peak_bytes"] = setup.prior.legal[*index].peak_bytes;
+  json["peak_change_bytes"] = effect.projected_peak_change_bytes;
   return json;
 }
 
-/// The best row of each axis that gains by projection.
-std::vector<SweepRow> gains(const MeasuredSetup& setup, const SweepTable& table) {
-  std::vector<SweepRow> rows;
-  const double start = setup.prior.legal[table.start].objective;
-  for (const SweepRow& row : table.rows) {
-    const bool first = std::ranges::find(rows, row.axis, &SweepRow::axis) == rows.end();
-    if (first && objective(setup, row) > start) rows.push_back(row);
+Json effects_json(const MeasuredSetup& setup, const EffectTable& table) {
+  Json rows = Json::array();
+  for (const Effect& effect : table.effects) {
+    const Setting& setting = effect.settings.front();
+    const search::Axis& axis = setup.space.axes[setting.axis];
+    Json row{{"axis", axis.name},
+             {"from", axis.values[(*table.start)[setting.axis]]},
+             {"value", axis.values[setting.value]}};
+    row.update(change_json(setup, effect));
+    rows.push_back(std::move(row));
   }
   return rows;
 }
 
-Json pairs_json(const MeasuredSetup& setup, const SweepTable& table) {
-  Json pairs = Json::array();
-  const double start = setup.prior.legal[table.start].objective;
-  const std::vector<SweepRow> rows = gains(setup, table);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (std::size_t j = i + 1; j < rows.size(); ++j) {
-      const search::Point point = together(rows[i], rows[j]);
-      const auto index = setup.prior.find(point);
-      const auto name = [&](const SweepRow& row) {
-        return setup.space.axes[row.axis].name + "=" + setup.space.axes[row.axis].values[row.value];
-      };
-      Json json{{"values", {name(rows[i]), name(rows[j])}},
-                {"apart", objective(setup, rows[i]) * objective(setup, rows[j]) / start / start - 1}};
-      json["together"] = index ? Json(setup.prior.legal[*index].objective / start - 1) : Json(nullptr);
-      json["peak_bytes"] = index ? Json(setup.prior.legal[*index].peak_bytes) : Json(nullptr);
-      json["rejected"] = index ? std::vector<std::string>{} : setup.prior.violated(point);
-      pairs.push_back(std::move(json));
-    }
+/// The change of a single setting.
+double change_of(const EffectTable& table, const Setting& setting) {
+  const auto single = std::ranges::find_if(
+      table.effects, [&](const Effect& effect) { return effect.settings.front() == setting; });
+  return single == table.effects.end() ? 0.0 : single->projected_change;
+}
+
+Json pairs_json(const MeasuredSetup& setup, const EffectTable& table) {
+  Json rows = Json::array();
+  for (const Effect& pair : table.combinations) {
+    double apart = 1;
+    for (const Setting& setting : pair.settings) apart *= 1 + change_of(table, setting);
+    Json row{{"values", settings_json(setup.space, pair.settings)}, {"apart", apart - 1}};
+    row.update(change_json(setup, pair));
+    rows.push_back(std::move(row));
   }
-  return pairs;
+  return rows;
+}
+
+Json start_json(const MeasuredSetup& setup, const EffectTable& table) {
+  Json json{{"point", search::describe(setup.space, *table.start)},
+            {"own", setup.own && *setup.own == *table.start}};
+  json.update(projected_json(setup.job(*table.start)));
+  return json;
 }
 
 }  // namespace
 
-std::optional<SweepTable> sweep_table(const MeasuredSetup& setup) {
-  if (setup.prior.legal.empty()) return std::nullopt;
-  const search::Point own = setup.own.value_or(search::Point(setup.space.axes.size(), 0));
-  SweepTable table;
-  const auto index = setup.own ? setup.prior.find(own) : std::nullopt;
-  table.own = index.has_value();
-  table.start = index ? *index : search::nearest_legal(setup.prior, own, 1).front();
-  const search::Candidate& start = setup.prior.legal[table.start];
-  std::vector<std::vector<SweepRow>> axes;
-  for (std::size_t axis = 0; axis < setup.space.axes.size(); ++axis) {
-    if (setup.space.axes[axis].values.size() > 1) axes.push_back(rows_of(setup, start.point, axis));
-  }
-  std::ranges::stable_sort(axes, std::ranges::greater{},
-                           [&](const std::vector<SweepRow>& rows) { return objective(setup, rows.front()); });
-  for (const auto& rows : axes) table.rows.insert(table.rows.end(), rows.begin(), rows.end());
-  return table;
+search::Point sweep_start(const MeasuredSetup& setup) {
+  return setup.own.value_or(search::Point(setup.space.axes.size(), 0));
 }
 
-std::unique_ptr<search::Planner> sweep_planner(const MeasuredSetup& setup, std::size_t most_trials) {
-  return std::make_unique<Sweep>(setup, most_trials);
+std::unique_ptr<search::Planner> short_sweep(const MeasuredSetup& setup, std::size_t most_trials) {
+  return std::make_unique<ShortSweep>(setup, most_trials);
 }
 
 Json projected_sweep(const TuneFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   const auto setup = measured_setup(flags);
-  const std::optional<SweepTable> table = sweep_table(*setup);
+  EffectTable table = search::effect_table(setup->prior, sweep_start(*setup), {});
   Json notes = setup->notes;
+  if (table.start) {
+    table = search::effect_table(setup->prior, sweep_start(*setup), projections_as_trials(*setup, table));
+  }
+  if (!table.note.empty()) notes.push_back(table.note);
   Json document{{"run", nullptr},
                 {"planner", "sweep"},
                 {"evaluator", "projection"},
@@ -249,27 +210,13 @@ Json projected_sweep(const TuneFlags& flags) {
                 {"trials", {{"evaluated", 0}, {"failed", 0}}},
                 {"wall_s", nullptr},
                 {"baseline", baseline_json(setup->base(), flags.space.hypothetical)},
-                {"start", nullptr},
+                {"start", table.start ? start_json(*setup, table) : Json(nullptr)},
                 {"best", Json::array()},
-                {"effects", Json::array()},
-                {"pairs", Json::array()},
-                {"sensitivity", Json::array()}};
+                {"effects", table.start ? effects_json(*setup, table) : Json::array()},
+                {"pairs", table.start ? pairs_json(*setup, table) : Json::array()},
+                {"sensitivity", Json::array()},
+                {"notes", std::move(notes)}};
   document["baseline"]["source"] = flags.inputs.workload.empty() ? "default" : "workload";
-  if (table) {
-    const search::Candidate& start = setup->prior.legal[table->start];
-    Json entry{{"point", search::describe(setup->space, start.point)}, {"own", table->own}};
-    entry.update(projected_json(setup->job(start.point)));
-    document["start"] = std::move(entry);
-    if (!table->own) {
-      notes.push_back(
-          "the workload's own layout is illegal here or does not fit: the sweep starts from the nearest "
-          "layout "
-          "that is legal and does");
-    }
-    for (const SweepRow& row : table->rows) document["effects"].push_back(row_json(*setup, *table, row));
-    document["pairs"] = pairs_json(*setup, *table);
-  }
-  document["notes"] = std::move(notes);
   document["wall_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return document;
 }

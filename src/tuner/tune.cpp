@@ -6,15 +6,15 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "backends/rules.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "trials/projection_evaluator.h"
+#include "tuner/run_folder.h"
 #include "tuner/tune_document.h"
 
 namespace sextant::tuner {
@@ -56,6 +56,14 @@ search::Answer run_search(const search::Space& space, const search::EvaluatorFac
   return search::branch_and_bound(space, factory, options);
 }
 
+/// Made before the search, so that a folder that cannot be written is found first.
+RunFolder begin_folder(const TuneFlags& flags, const backends::Workload& workload) {
+  return RunFolder::begin(flags.out, {.product_version = flags.product_version,
+                                      .command = "tune",
+                                      .arguments = flags.measure.arguments,
+                                      .inputs = keep_inputs(flags.inputs, flags.space.space, workload)});
+}
+
 }  // namespace
 
 Json tune(const TuneFlags& flags, const std::function<bool(const search::Progress&)>& progress) {
@@ -67,7 +75,9 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   std::vector<std::string> space_notes;
   const search::Space space = trials::layout_space(base, flags.space, &space_notes);
   const auto factory = trials::projection_evaluators(space, base, flags.space.hypothetical);
-  if (!flags.out.empty()) write_inputs(flags.out, flags.inputs.cluster, workload);
+  std::optional<RunFolder> folder;
+  std::map<std::string, std::string> files;  // that the folder will hold
+  if (!flags.out.empty()) folder = begin_folder(flags, workload);
   const search::Answer answer = run_search(space, *factory, flags, progress);
 
   Json document;
@@ -95,9 +105,7 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
     Json entry{{"rank", rank + 1}};
     entry.update(projected_json(job));
     entry["exports"] = Json::object();
-    if (!flags.out.empty() && rank < 3) {
-      write_exports(fmt::format("{}/best-{}", flags.out, rank + 1), workload, job, entry, notes);
-    }
+    if (folder && rank < 3) add_exports(flags.out, rank + 1, workload, job, entry, notes, files);
     best.push_back(std::move(entry));
   }
   document["best"] = std::move(best);
@@ -111,7 +119,11 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   document["pareto"] = pareto_json(space, answer);
   document["notes"] = std::move(notes);
   document["wall_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!flags.out.empty()) base::write_file(flags.out + "/result.json", document.dump(2) + "\n");
+  if (folder) {
+    files[kClusterFile] = cluster_json(*base.cluster).dump(2) + "\n";
+    files[kResultFile] = document.dump(2) + "\n";
+    folder->write_answer(files);
+  }
   return document;
 }
 

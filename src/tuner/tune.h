@@ -17,7 +17,7 @@ namespace sextant::tuner {
 /// What a search that runs its candidates is given besides. Minutes are of the trials' own time.
 struct MeasureFlags {
   std::string command;                 ///< --command TEMPLATE
-  std::string sbatch;                  ///< --sbatch TEMPLATE
+  std::string sbatch;                  ///< --sbatch ARGUMENTS
   std::optional<std::size_t> trials;   ///< --trials N; empty: kUsualTrials
   std::optional<double> minutes;       ///< --minutes T: all trials together; empty: no limit
   double trial_minutes = 30;           ///< --trial-minutes T: one trial
@@ -30,6 +30,7 @@ struct MeasureFlags {
 inline constexpr std::size_t kUsualTrials = 30;
 
 struct TuneFlags {
+  std::string product_version;  ///< of the program, for the record
   InputFlags inputs;
   trials::SpaceFlags space;
   std::string planner = "auto";  ///< auto, exhaustive; of measured searches sweep, surrogate

@@ -1,12 +1,12 @@
 #include "tuner/tune_document.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "backends/rules.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "training/projection.h"
 
@@ -142,29 +142,18 @@ Json pareto_json(const search::Space& space, const search::Answer& answer) {
   return rows;
 }
 
-void write_exports(const std::string& folder, const backends::Workload& workload, const training::Job& job,
-                   Json& entry, Json& notes) {
+void add_exports(const std::string& folder, std::size_t rank, const backends::Workload& workload,
+                 const training::Job& job, Json& entry, Json& notes,
+                 std::map<std::string, std::string>& files) {
   std::vector<std::string> export_notes;
-  for (const auto& [name, text] : backends::export_files(workload, job, export_notes)) {
-    const std::string path = folder + "/" + name;
-    base::write_file(path, text);
-    entry["exports"][name] = path;
+  for (auto& [name, text] : backends::export_files(workload, job, export_notes)) {
+    const std::string place = fmt::format("best-{}/{}", rank, name);
+    entry["exports"][name] = folder + "/" + place;
+    files[place] = text;
   }
   for (const std::string& note : export_notes) {
     if (std::ranges::find(notes, Json(note)) == notes.end()) notes.push_back(note);
   }
-}
-
-void write_inputs(const std::string& folder, const std::string& cluster, const backends::Workload& workload) {
-  if (std::filesystem::is_regular_file(cluster)) {
-    base::write_file(folder + "/inputs/cluster-" + base::split(cluster, '/').back(),
-                     base::read_file(cluster));
-  }
-  if (!workload.text.empty()) {
-    const std::string name = base::split(workload.path, '/').back();
-    base::write_file(folder + "/inputs/" + name, workload.text);
-  }
-  base::write_file(folder + "/inputs/cluster.json", cluster_json(*workload.job.cluster).dump(2) + "\n");
 }
 
 }  // namespace sextant::tuner

@@ -2,6 +2,7 @@
 // share.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -35,11 +36,10 @@ Json sensitivity_json(const search::Space& space, const training::Job& job, cons
 Json effects_json(const search::Space& space, const search::Answer& answer);
 Json pareto_json(const search::Space& space, const search::Answer& answer);
 
-/// Writes launch files of `job` into `folder` and names them in `entry`; what they cannot say is added to
-/// `notes`, once.
-void write_exports(const std::string& folder, const backends::Workload& workload, const training::Job& job,
-                   Json& entry, Json& notes);
-/// Writes what the run was given into `folder`/inputs. `cluster` as typed: a file's bytes are kept.
-void write_inputs(const std::string& folder, const std::string& cluster, const backends::Workload& workload);
+/// Adds launch files of `job` to `files` by their names in the run's folder ("best-2/…"), and names them in
+/// `entry` with the paths that they will have in `folder`; what they cannot say is added to `notes`, once.
+void add_exports(const std::string& folder, std::size_t rank, const backends::Workload& workload,
+                 const training::Job& job, Json& entry, Json& notes,
+                 std::map<std::string, std::string>& files);
 
 }  // namespace sextant::tuner

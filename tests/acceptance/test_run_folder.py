@@ -4,11 +4,12 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 
-from program import (CASE_STUDY, LLAMA, MIXTRAL, MIXTRAL_WORKLOAD, ROOT, ProgramTest, reference_data, run_program,
+from program import (CASE_STUDY, LLAMA, MIXTRAL, MIXTRAL_WORKLOAD, PROGRAM, ROOT, ProgramTest, reference_data, run_program,
                      run_test_file)
 
 FOLDERS = tempfile.TemporaryDirectory()
@@ -70,6 +71,92 @@ class Contents(ProgramTest):
         self.assertEqual(done.stdout.decode().split(),
                          ["4", "8", *(str(layout[name]) for name in ("tp", "pp", "ep", "gbs")),
                           best["exports"]["overlay.yaml"]])
+
+
+class SecondRun(ProgramTest):
+    """Into the folder of an earlier run."""
+
+    def run_into(self, folder, *arguments):
+        answer = run_program("tune", *MIXTRAL, *arguments, "--out", str(folder), "--json")
+        self.assertEqual(answer.status, 0, answer.errors)
+        return json.loads(answer.output)
+
+    def test_leaves_no_launch_files_of_the_earlier_one(self):
+        folder = pathlib.Path(FOLDERS.name) / "second"
+        self.run_into(folder, "--top", "3")
+        for name in ("best-3/train.log", "notes.txt"):
+            (folder / name).write_text("mine", encoding="utf-8")
+        document = self.run_into(folder, "--top", "1")
+        self.assertEqual(len(document["best"]), 1)
+        self.assertTrue((folder / "best-1" / "overlay.yaml").is_file())
+        self.assertFalse((folder / "best-2").exists())
+        self.assertEqual([path.name for path in (folder / "best-3").iterdir()], ["train.log"])
+        self.assertEqual((folder / "notes.txt").read_text(encoding="utf-8"), "mine")
+
+    def test_with_wrong_input_leaves_the_earlier_one_alone(self):
+        folder = pathlib.Path(FOLDERS.name) / "kept"
+        document = self.run_into(folder, "--top", "2")
+        answer = run_program("tune", *MIXTRAL, "--set", "no_such_key=1", "--out", str(folder))
+        self.assertEqual(answer.status, 2)
+        self.assertEqual(json.loads((folder / "result.json").read_text(encoding="utf-8")), document)
+        self.assertTrue((folder / "best-2" / "overlay.yaml").is_file())
+
+    def test_does_not_touch_measurements(self):
+        folder = pathlib.Path(FOLDERS.name) / "measured"
+        folder.mkdir()
+        (folder / "run.sqlite").write_bytes(b"precious")
+        answer = run_program("tune", *MIXTRAL, "--out", str(folder))
+        self.assertEqual(answer.status, 2)
+        self.assertIn("run.sqlite: is the journal of a measured run", answer.errors)
+        self.assertEqual([path.name for path in folder.iterdir()], ["run.sqlite"])
+
+
+class Repeat(ProgramTest):
+    """The run again, from its folder alone."""
+
+    def assert_repeats(self, arguments, hide=(), environment=None):
+        """`arguments` run once; then, with the files in `hide` gone, the recorded words in a copy of the folder."""
+        document, folder = run_folder(*arguments)
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        self.assertEqual(run["arguments"], [*arguments, "--top", "3", "--out", str(folder), "--json"])
+        copy = pathlib.Path(tempfile.mkdtemp(dir=FOLDERS.name)) / "copy"
+        shutil.copytree(folder, copy)
+        self.assertEqual(run["repeat"][0], "sextant")
+        for path in hide:
+            path.rename(str(path) + ".hidden")
+        try:
+            done = subprocess.run([PROGRAM, *run["repeat"][1:]], cwd=copy, capture_output=True, check=False,
+                                  env={**os.environ, **run["environment"]})
+        finally:
+            for path in hide:
+                pathlib.Path(str(path) + ".hidden").rename(path)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        again = json.loads(done.stdout)
+        for key in ("space", "rejected", "baseline", "effects", "sensitivity", "pareto"):
+            self.assertEqual(again[key], document[key], key)
+        for entry in (*again["best"], *document["best"]):
+            entry["exports"] = None
+        self.assertEqual(again["best"], document["best"])
+
+    def test_with_flags_of_every_kind(self):
+        self.assert_repeats((*MIXTRAL, "--set", "gbs=256", "--pin", "tp=1", "--open", "precision", "--memory-margin=0.05"))
+
+    def test_when_workload_and_cluster_files_are_gone(self):
+        home = pathlib.Path(FOLDERS.name) / "home"
+        (home / "clusters").mkdir(parents=True)
+        workload = home / "job.yaml"
+        workload.write_bytes((ROOT / MIXTRAL_WORKLOAD).read_bytes())
+        cluster = home / "clusters" / "mine.yaml"
+        cluster.write_text("accelerator: mi355x\nnodes: 4\n", encoding="utf-8")
+        self.assert_repeats(("--workload", str(workload), "--cluster", str(cluster)), hide=(workload, cluster))
+
+    def test_when_a_primus_checkout_is_gone(self):
+        root = reference_data() / "primus"
+        home = pathlib.Path(FOLDERS.name) / "checkout"
+        shutil.copytree(root, home)
+        path = home / "examples/megatron/configs/MI355X/mixtral_8x22B_v0.1-BF16-pretrain.yaml"
+        self.assert_repeats(("--workload", str(path), "--cluster", "mi355x:4x8", "--set", "global_batch_size=512"),
+                            hide=(home,))
 
 
 class ReadBack(ProgramTest):
