@@ -253,6 +253,7 @@ class Supervisor {
 
 void supervise(const SupervisorPlan& plan) noexcept {
   setsid();
+  prctl(PR_SET_NAME, "sextant-trial");  // so that people see in ps what it is
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   reset_signals();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ignore(signal);
