@@ -123,7 +123,6 @@ Json settings_json(const search::Space& space, const std::vector<Setting>& setti
 
 /// What became of the objective and of memory; null where no point was found.
 Json change_json(const MeasuredSetup& setup, const Effect& effect) {
-  const auto index = effect.point.empty() ? std::nullopt : setup.prior.find(effect.point);
   Json json{{"also_changed", settings_json(setup.space, effect.also_changed)},
             {"tokens_per_s_per_gpu", nullptr},
             {"change", nullptr},
@@ -132,10 +131,11 @@ Json change_json(const MeasuredSetup& setup, const Effect& effect) {
             {"rejected",
              effect.rejection == Rejection::kNone ? Json(nullptr) : Json(search::word(effect.rejection))},
             {"why", effect.why}};
-  if (!index) return json;
-  json["tokens_per_s_per_gpu"] = setup.prior.legal[*index].objective;
+  if (effect.point.empty()) return json;
+  const search::Candidate& candidate = setup.prior.legal.at(*setup.prior.find(effect.point));
+  json["tokens_per_s_per_gpu"] = candidate.objective;
   json["change"] = effect.projected_change;
-  json["peak_bytes"] = setup.prior.legal[*index].peak_bytes;
+  json["peak_bytes"] = candidate.peak_bytes;
   json["peak_change_bytes"] = effect.projected_peak_change_bytes;
   return json;
 }
