@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-from program import (CASE_STUDY, LLAMA, MIXTRAL, MIXTRAL_WORKLOAD, PROGRAM, ROOT, ProgramTest, reference_data, run_program,
-                     run_test_file)
+from program import (CASE_STUDY, LLAMA, MIXTRAL, MIXTRAL_WORKLOAD, PROGRAM, ROOT, ProgramTest, reference_data,
+                     run_program, run_test_file)
 
 FOLDERS = tempfile.TemporaryDirectory()
 unittest.addModuleCleanup(FOLDERS.cleanup)
@@ -139,7 +139,7 @@ class Repeat(ProgramTest):
         self.assertEqual(again["best"], document["best"])
 
     def test_with_flags_of_every_kind(self):
-        self.assert_repeats((*MIXTRAL, "--set", "gbs=256", "--pin", "tp=1", "--open", "precision", "--memory-margin=0.05"))
+        self.assert_repeats((*MIXTRAL, "--set", "gbs=256", "--pin", "tp=1", "--open", "loss", "--memory-margin=0.05"))
 
     def test_when_workload_and_cluster_files_are_gone(self):
         home = pathlib.Path(FOLDERS.name) / "home"
