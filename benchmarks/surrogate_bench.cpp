@@ -91,10 +91,9 @@ int main(int argc, char** argv) {
   int clusters = 20;
   bool verbose = false;
   bool oracle = false;
-  int mode = 0;
   std::size_t threads = 2;
   double strong = 0;
-  double surprise = 0.005;
+  double surprise = 0.01;
   std::size_t trials = 30;
   std::uint64_t first = 0;
   for (int i = 1; i < argc; ++i) {
@@ -105,7 +104,6 @@ int main(int argc, char** argv) {
     if (arg == "-v") verbose = true;
     if (arg == "-o") oracle = true;
     if (arg == "-q") surprise = std::atof(argv[++i]);
-    if (arg == "-m") mode = std::atoi(argv[++i]);
     if (arg == "-t") threads = static_cast<std::size_t>(std::atoi(argv[++i]));
     if (arg == "-e") strong = std::atof(argv[++i]);
   }
@@ -135,13 +133,12 @@ int main(int argc, char** argv) {
     base::parallel_for(static_cast<std::size_t>(clusters), 1, threads, [&](std::size_t k, std::size_t) {
       VirtualCluster cluster(prior, family, first + k, k);
       search::SurrogateOptions options;
-      options.mode = mode;
-      options.surprise = surprise;
-      if (strong > 0) options.correction.expected_strong = strong;
+      options.belief.surprise.probability = surprise;
+      if (strong > 0) options.belief.correction.expected_strong = strong;
       if (oracle) {
         const auto one = [](double v) { return search::ScaleChoice{{v}, {0.0}}; };
-        options.correction = {.bias = 1e-3, .main = one(1e-4), .weak = one(1e-4), .noise = one(0.02), .length = one(0), .strong = one(0.2)};
-        options.correction.only = {{{std::min(cluster.a, cluster.b), std::max(cluster.a, cluster.b)}}};
+        options.belief.correction = {.bias = 1e-3, .main = one(1e-4), .weak = one(1e-4), .noise = one(0.02), .length = one(0), .strong = one(0.2)};
+        options.belief.correction.only = {{{std::min(cluster.a, cluster.b), std::max(cluster.a, cluster.b)}}};
       }
       std::string where;
       for (std::size_t i = 0; i < prior.legal.size(); ++i)
@@ -154,15 +151,15 @@ int main(int argc, char** argv) {
         const auto d = surrogate.next(history, {.trials = trials});
         const auto r = cluster.run({.number = t, .point = d.point, .repeat = d.repeat}, {});
         history.push_back({d.point, d.repeat, r});
-        const auto rec = surrogate.recommend(history, false);
-        const auto vis = surrogate.recommend(history, true);
+        const auto rec = surrogate.recommend(history);
+        const auto vis = rec;
         const auto regret = [&](const auto& x) { return x ? 1 - cluster.truth(*prior.find(x->point)) / cluster.optimum() : 1.0; };
         results[k].regret.push_back(regret(rec));
         results[k].regret_visited.push_back(regret(vis));
         if (verbose)
           log += fmt::format("{:3} {:9} {:9.1f} true regret {:6.2f}%  gain {:.4f} runs {:.2f} | rec {:6.2f}% vis {:6.2f}% {}#{}\n", t, search::word(r.state), r.objective,
                              100 * (1 - cluster.truth(*prior.find(d.point)) / cluster.optimum()), d.predicted.gain, d.predicted.probability_runs,
-                             100 * results[k].regret.back(), 100 * results[k].regret_visited.back(), search::describe(prior.space, d.point), d.repeat) + "      " + surrogate.explain() + "\n";
+                             100 * results[k].regret.back(), 100 * results[k].regret_visited.back(), search::describe(prior.space, d.point), d.repeat);
       }
       const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       const std::lock_guard lock(mutex);

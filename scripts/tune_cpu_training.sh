@@ -2,7 +2,7 @@
 # Tunes the PyTorch example of data/examples/cpu_training for real on this machine, then measures what was found and the
 # workload's own layout afresh, in turns. Needs scripts/setup.sh --with-torch and a built program.
 #
-#   scripts/tune_cpu_training.sh [FOLDER] [TRIALS]
+#   scripts/tune_cpu_training.sh [FOLDER] [TRIALS]     a folder with a run in it is gone on with
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-runs/cpu_training}
@@ -14,9 +14,13 @@ sextant=${SEXTANT_PROGRAM:-build/release/sextant}
   echo "PyTorch is missing: scripts/setup.sh --with-torch installs Debian's" >&2
   exit 1
 }
-"$sextant" tune --workload $example/workload.yaml --cluster $example/cluster.yaml --space $example/space.yaml \
-  --evaluator command --command "/usr/bin/python3 $example/train.py {config}" --trials "$trials" --trial-minutes 10 \
-  --out "$folder"
+if [ -e "$folder/run.sqlite" ]; then
+  "$sextant" tune --resume "$folder" --trials "$trials"
+else
+  "$sextant" tune --workload $example/workload.yaml --cluster $example/cluster.yaml --space $example/space.yaml \
+    --evaluator command --command "/usr/bin/python3 $example/train.py {config}" --trials "$trials" --trial-minutes 10 \
+    --out "$folder"
+fi
 
 echo
 echo "Fresh measurement, three runs each in turns (mean step time of the steps after the first):"

@@ -42,7 +42,9 @@ AxisKernels::AxisKernels(const Space& space, double length) {
     for (std::size_t u = 0; u < table.count; ++u) {
       for (std::size_t v = 0; v < table.count; ++v) {
         const bool alike = !places.empty() && length > 0;
-        table.values.push_back(u == v ? 1.0 : alike ? std::exp(-std::abs(places[u] - places[v]) / length) : 0.0);
+        table.values.push_back(u == v  ? 1.0
+                               : alike ? std::exp(-std::abs(places[u] - places[v]) / length)
+                                       : 0.0);
       }
     }
     tables_.push_back(std::move(table));

@@ -1,11 +1,11 @@
-// How alike two points are, axis by axis: the similarities from which the covariance of a Gaussian process over a
-// space is built.
+// How alike two points are, axis by axis: the similarities from which the covariance of a Gaussian process
+// over a space is built.
 //
 // Values of an axis that are all numbers lie on a line: at the logarithm of the value where all are positive
 // (degrees and batch sizes act through ratios), at the value otherwise. Their similarity falls with distance,
 // exp(-distance / length), which is positive definite on a line (the Ornstein-Uhlenbeck kernel: Rasmussen and
-// Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.1). Other values, and all with length 0,
-// are alike only to themselves. Products and sums of such similarities are positive definite as well.
+// Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.1). Other values, and all with length
+// 0, are alike only to themselves. Products and sums of such similarities are positive definite as well.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@
 
 namespace sextant::search {
 
-/// Places of an axis's values on a line, in doublings or in units of their mean step; empty when they are names.
+/// Places of an axis's values on a line, in doublings or in units of their mean step; empty when they are
+/// names.
 std::vector<double> positions_on_line(const Axis& axis);
 
 /// Similarities of the values of each axis, in [0, 1], 1 on the diagonal.

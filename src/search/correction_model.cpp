@@ -39,7 +39,8 @@ std::vector<std::size_t> places_of(std::span<const Correction> measured) {
 
 VectorXd values_of(std::span<const Correction> measured) {
   VectorXd values(static_cast<Eigen::Index>(measured.size()));
-  for (std::size_t i = 0; i < measured.size(); ++i) values[static_cast<Eigen::Index>(i)] = measured[i].log_ratio;
+  for (std::size_t i = 0; i < measured.size(); ++i)
+    values[static_cast<Eigen::Index>(i)] = measured[i].log_ratio;
   return values;
 }
 
@@ -59,10 +60,10 @@ CorrectionPrior default_correction_prior() {
 
 MatrixXd correction_covariance(const Similarity& similarity, const CorrectionScales& scales,
                                const Structure& structure) {
-  MatrixXd covariance = (square(scales.bias) + square(scales.main) * similarity.axes().array() +
-                         square(scales.weak) * similarity.pairs().array() +
-                         square(scales.residual) * similarity.same().array())
-                            .matrix();
+  MatrixXd covariance =
+      (square(scales.bias) + square(scales.main) * similarity.axes().array() +
+       square(scales.weak) * similarity.pairs().array() + square(scales.residual) * similarity.same().array())
+          .matrix();
   for (const AxisPair& pair : structure) covariance += square(scales.strong) * similarity.pair(pair);
   return covariance;
 }
@@ -108,7 +109,8 @@ std::vector<CorrectionPosterior> CorrectionModel::predict(std::span<const Correc
     processes.emplace_back(covariance, values);
   }
   for (std::size_t first = 0; first < places.size(); first += kBlockPoints) {
-    const std::span<const std::size_t> block = places.subspan(first, std::min(kBlockPoints, places.size() - first));
+    const std::span<const std::size_t> block =
+        places.subspan(first, std::min(kBlockPoints, places.size() - first));
     const auto at = static_cast<Eigen::Index>(first);
     const auto size = static_cast<Eigen::Index>(block.size());
     std::map<double, Similarity> cross;

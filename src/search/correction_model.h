@@ -1,13 +1,14 @@
 // How measurements correct the projection, everywhere at once.
 //
-// What is modelled is f = log(measured / projected), so that the projection is the prior mean and a correction is a
-// factor. A Gaussian process over the axes sums parts of different kinds:
+// What is modelled is f = log(measured / projected), so that the projection is the prior mean and a
+// correction is a factor. A Gaussian process over the axes sums parts of different kinds:
 //
 //   f(x) = bias + Σ_a main_a(x_a) + Σ_{a<b} weak_ab(x_a, x_b) + Σ_{ab in S} strong_ab(x_a, x_b) + residual(x)
 //
-// `bias` is common to all points; main_a is an error that goes with a value of one axis; weak and strong ones go with
-// pairs of values. Which pairs of axes interact strongly, the *structure* S, is not known; a few do, most do not. So
-// the model is an average over structures, each weighted by how well it explains what was measured.
+// `bias` is common to all points; main_a is an error that goes with a value of one axis; weak and strong ones
+// go with pairs of values. Which pairs of axes interact strongly, the *structure* S, is not known; a few do,
+// most do not. So the model is an average over structures, each weighted by how well it explains what was
+// measured.
 //
 // The model is cheap where trials are not: thousands of structures and scales are weighed a decision.
 #pragma once
@@ -63,9 +64,9 @@ struct CorrectionPrior {
   ScaleChoice noise;
   ScaleChoice length;
   ScaleChoice strong;
-  double expected_strong = 1;      ///< pairs of axes that interact strongly, on average
-  std::size_t most_strong = 2;     ///< at most
-  std::vector<Structure> only{};   ///< not empty: these structures and no other
+  double expected_strong = 2;     ///< pairs of axes that interact strongly, on average
+  std::size_t most_strong = 2;    ///< at most
+  std::vector<Structure> only{};  ///< not empty: these structures and no other
 };
 
 CorrectionPrior default_correction_prior();
@@ -100,7 +101,8 @@ class CorrectionModel {
  private:
   /// The similarity with that length out of `known`, made if it is not there.
   const Similarity& similarity_of(std::map<double, Similarity>& known, double length,
-                                  std::span<const std::size_t> places, std::span<const std::size_t> trials) const;
+                                  std::span<const std::size_t> places,
+                                  std::span<const std::size_t> trials) const;
 
   CorrectionPrior belief_;
   PointTable points_;

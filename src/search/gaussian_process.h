@@ -1,7 +1,7 @@
 // Exact regression with a Gaussian process, once the covariances are known.
 //
-// Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1 (mean, variance
-// and log evidence through one Cholesky factor). Cost: n³/3 to build, n² a predicted variance.
+// Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1 (mean,
+// variance and log evidence through one Cholesky factor). Cost: n³/3 to build, n² a predicted variance.
 #pragma once
 
 #include <Eigen/Dense>

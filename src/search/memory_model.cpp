@@ -1,10 +1,10 @@
-// Problem. Runs out of memory are measurements with one side only: they bound a value without showing it. Together
-// with measured peaks they have no closed posterior.
+// Problem. Runs out of memory are measurements with one side only: they bound a value without showing it.
+// Together with measured peaks they have no closed posterior.
 //
-// Idea. Expectation propagation: every one-sided observation is replaced by a normal one that, given all others,
-// leaves the same mean and variance as the true one; rounds of this converge in a few steps (Minka 2001; the step
-// function's moments and the updates: Rasmussen and Williams, 2006, sections 3.6 and 3.9, algorithm 3.5). What is
-// left is ordinary regression with unequal noise.
+// Idea. Expectation propagation: every one-sided observation is replaced by a normal one that, given all
+// others, leaves the same mean and variance as the true one; rounds of this converge in a few steps (Minka
+// 2001; the step function's moments and the updates: Rasmussen and Williams, 2006, sections 3.6 and 3.9,
+// algorithm 3.5). What is left is ordinary regression with unequal noise.
 //
 // Cost. n³ an update of a site, so n⁴ a round for n trials: some million operations for 30.
 #include "search/memory_model.h"
@@ -83,7 +83,8 @@ Eigen::LLT<MatrixXd> factor_of(const MatrixXd& prior_covariance, const VectorXd&
 
 Marginals marginals(const MatrixXd& prior_covariance, const Sites& sites) {
   const VectorXd root = sites.precision.cwiseSqrt();
-  const MatrixXd half = factor_of(prior_covariance, root).matrixL().solve(root.asDiagonal() * prior_covariance);
+  const MatrixXd half =
+      factor_of(prior_covariance, root).matrixL().solve(root.asDiagonal() * prior_covariance);
   const MatrixXd posterior = prior_covariance - half.transpose() * half;
   return {posterior * sites.shift, posterior.diagonal()};
 }
@@ -100,7 +101,8 @@ void match_moments(const Peak& peak, double noise, const Marginals& now, Index i
   // Below -30 deviations the ratio density / probability is -z to within 1e-3.
   const double ratio = z < -30 ? -z : normal_density(z) / normal_below(z);
   const double mean = rest_mean + direction * rest_variance * ratio / spread;
-  const double taken = rest_variance * ratio * (z + ratio) / (spread * spread);  // share of the variance, below 1
+  const double taken =
+      rest_variance * ratio * (z + ratio) / (spread * spread);  // share of the variance, below 1
   const double variance = std::max(rest_variance * (1 - taken), 1e-12);
   sites.precision[i] = std::max(1 / variance - rest_precision, 0.0);
   sites.shift[i] = mean / variance - rest_mean * rest_precision;
@@ -128,7 +130,8 @@ Sites approximate(const std::vector<Peak>& peaks, const MatrixXd& prior_covarian
 }
 
 /// The scales under which the peaks that were shown are likeliest.
-MemoryScales fitted(const PointTable& points, const AxisKernels& kernels, const std::vector<Peak>& peaks, const MemoryScales& belief) {
+MemoryScales fitted(const PointTable& points, const AxisKernels& kernels, const std::vector<Peak>& peaks,
+                    const MemoryScales& belief) {
   std::vector<std::size_t> trials;
   std::vector<double> shown;
   for (const Peak& peak : peaks) {
@@ -167,10 +170,12 @@ MemoryPosterior memory_posterior(const Prior& prior, const PointTable& points, c
   const AxisKernels kernels(prior.space, belief.length);
   const std::vector<Peak> peaks = peaks_of(prior, history);
   const MemoryScales scales = fitted(points, kernels, peaks, belief);
-  const double variance = scales.bias * scales.bias + static_cast<double>(points.axes().size()) * scales.main * scales.main +
+  const double variance = scales.bias * scales.bias +
+                          static_cast<double>(points.axes().size()) * scales.main * scales.main +
                           scales.residual * scales.residual;
   const double noise_variance = scales.noise * scales.noise;
-  MemoryPosterior result{VectorXd::Zero(count), VectorXd::Constant(count, std::sqrt(variance + noise_variance))};
+  MemoryPosterior result{VectorXd::Zero(count),
+                         VectorXd::Constant(count, std::sqrt(variance + noise_variance))};
   if (peaks.empty()) return result;
   std::vector<std::size_t> trials;
   for (const Peak& peak : peaks) trials.push_back(peak.candidate);
@@ -178,7 +183,8 @@ MemoryPosterior memory_posterior(const Prior& prior, const PointTable& points, c
   const Sites sites = approximate(peaks, own, scales.noise);
   const VectorXd root = sites.precision.cwiseSqrt();
   const Eigen::LLT<MatrixXd> factor = factor_of(own, root);
-  const VectorXd weights = sites.shift - root.asDiagonal() * factor.solve(root.asDiagonal() * (own * sites.shift));
+  const VectorXd weights =
+      sites.shift - root.asDiagonal() * factor.solve(root.asDiagonal() * (own * sites.shift));
   std::vector<std::size_t> places;
   for (std::size_t first = 0; first < prior.legal.size(); first += kBlockPoints) {
     places.clear();
@@ -188,7 +194,8 @@ MemoryPosterior memory_posterior(const Prior& prior, const PointTable& points, c
     const auto size = static_cast<Index>(places.size());
     const auto at = static_cast<Index>(first);
     result.mean.segment(at, size) = cross * weights;
-    const VectorXd explained = factor.matrixL().solve(root.asDiagonal() * cross.transpose()).colwise().squaredNorm();
+    const VectorXd explained =
+        factor.matrixL().solve(root.asDiagonal() * cross.transpose()).colwise().squaredNorm();
     result.deviation.segment(at, size) = ((variance - explained.array()).max(0) + noise_variance).sqrt();
   }
   return result;

@@ -1,9 +1,9 @@
 // What measured peaks and runs out of memory say of every other point's chance to fit.
 //
-// Modelled is r = log(measured peak / projected peak): a bias common to all points, an error that goes with each
-// value of each axis, and one of each point by itself, as a Gaussian process with the projection as prior mean. A
-// measured peak shows r; a run that ended well without showing its peak says that r lies below what would have
-// filled the memory; one that ran out of memory, that r lies above.
+// Modelled is r = log(measured peak / projected peak): a bias common to all points, an error that goes with
+// each value of each axis, and one of each point by itself, as a Gaussian process with the projection as
+// prior mean. A measured peak shows r; a run that ended well without showing its peak says that r lies below
+// what would have filled the memory; one that ran out of memory, that r lies above.
 #pragma once
 
 #include <Eigen/Dense>
@@ -16,8 +16,8 @@ namespace sextant::search {
 
 /// Standard deviations of the parts of log(measured peak / projected peak).
 ///
-/// Projected peaks are wrong by 7 % on average over 200 published runs, and by far less between layouts of one
-/// model on one cluster (docs/memory_accuracy.md): most of the error is common.
+/// Projected peaks are wrong by 7 % on average over 200 published runs, and by far less between layouts of
+/// one model on one cluster (docs/memory_accuracy.md): most of the error is common.
 struct MemoryScales {
   double bias = 0.08;
   double main = 0.015;

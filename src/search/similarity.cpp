@@ -23,16 +23,17 @@ PointTable::PointTable(const Prior& prior)
   }
 }
 
-Similarity::Similarity(const PointTable& points, const AxisKernels& kernels, std::span<const std::size_t> places,
-                       std::span<const std::size_t> trials, bool with_pairs)
+Similarity::Similarity(const PointTable& points, const AxisKernels& kernels,
+                       std::span<const std::size_t> places, std::span<const std::size_t> trials,
+                       bool with_pairs)
     : points_(points), kernels_(kernels), places_(places), trials_(trials) {
   const auto rows = static_cast<Index>(places.size());
   const auto columns = static_cast<Index>(trials.size());
   axes_.setZero(rows, columns);
   same_.setZero(rows, columns);
   if (with_pairs) pairs_.setZero(rows, columns);
-  // Axis by axis, so that the innermost loops read their arrays in order. Σ_{a<b} k_a k_b grows by k_b times the
-  // sum so far.
+  // Axis by axis, so that the innermost loops read their arrays in order. Σ_{a<b} k_a k_b grows by k_b times
+  // the sum so far.
   std::vector<std::uint16_t> values(places.size());
   for (const std::size_t axis : points.axes()) {
     const std::span<const std::uint16_t> all = points.values(axis);

@@ -1,18 +1,18 @@
 // Which pairs of axes interact: the weights of the hypotheses of a correction model.
 //
-// Problem. Ten axes have 45 pairs. A handful of trials cannot tell 45 variances apart, and the most likely value of
-// each (maximum marginal likelihood) would seize on the first coincidence. But few pairs interact strongly, and
-// which ones is a discrete question with a finite number of answers.
+// Problem. Ten axes have 45 pairs. A handful of trials cannot tell 45 variances apart, and the most likely
+// value of each (maximum marginal likelihood) would seize on the first coincidence. But few pairs interact
+// strongly, and which ones is a discrete question with a finite number of answers.
 //
-// Idea. Average over the answers (Hoeting, Madigan, Raftery and Volinsky, Bayesian Model Averaging, 1999): no strong
-// pair, each one alone, and extensions of the likeliest by a further pair; weights by marginal likelihood times the
-// prior odds of a strong pair; answers with next to no weight are dropped (Occam's window, Madigan and Raftery
-// 1994). While nothing tells the structures apart all keep their prior weight, and what is unknown stays in the
-// spread of the predictions.
+// Idea. Average over the answers (Hoeting, Madigan, Raftery and Volinsky, Bayesian Model Averaging, 1999): no
+// strong pair, each one alone, and extensions of the likeliest by a further pair; weights by marginal
+// likelihood times the prior odds of a strong pair; answers with next to no weight are dropped (Occam's
+// window, Madigan and Raftery 1994). While nothing tells the structures apart all keep their prior weight,
+// and what is unknown stays in the spread of the predictions.
 //
-// The common scales (main, weak, noise, length) are chosen by maximum a posteriori along coordinates on small grids,
-// twice: without a strong pair, and with the likeliest one, because an interaction left out looks like noise. Every
-// structure is then weighed at both settings and at each size of strong interactions.
+// The common scales (main, weak, noise, length) are chosen by maximum a posteriori along coordinates on small
+// grids, twice: without a strong pair, and with the likeliest one, because an interaction left out looks like
+// noise. Every structure is then weighed at both settings and at each size of strong interactions.
 //
 // Cost. About 40 likelihoods for each choice of scales and a few for each structure, n³/3 each for n trials.
 #include <algorithm>
@@ -29,11 +29,11 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr std::size_t kBeam = 8;        ///< structures that are extended
-constexpr std::size_t kPartners = 16;   ///< pairs with which each is
-constexpr std::size_t kMostKept = 64;   ///< hypotheses handed on
-constexpr double kKeptWeight = 0.98;    ///< together they hold so much
-constexpr int kRounds = 2;              ///< of the search along coordinates
+constexpr std::size_t kBeam = 8;       ///< structures that are extended
+constexpr std::size_t kPartners = 16;  ///< pairs with which each is
+constexpr std::size_t kMostKept = 64;  ///< hypotheses handed on
+constexpr double kKeptWeight = 0.98;   ///< together they hold so much
+constexpr int kRounds = 2;             ///< of the search along coordinates
 
 double log_of_sum(double a, double b) {
   const double most = std::max(a, b);
@@ -147,7 +147,8 @@ class Weighing {
  public:
   Weighing(Evidence& evidence, const CorrectionPrior& belief, std::size_t pairs)
       : evidence_(evidence), belief_(belief) {
-    const double share = std::min(0.5, belief.expected_strong / static_cast<double>(std::max<std::size_t>(pairs, 1)));
+    const double share =
+        std::min(0.5, belief.expected_strong / static_cast<double>(std::max<std::size_t>(pairs, 1)));
     log_odds_ = std::log(share / (1 - share));
   }
 
@@ -211,7 +212,8 @@ std::vector<Hypothesis> heaviest(std::vector<Weighed> weighed) {
   double sum = 0;
   for (const Weighed& w : weighed) {
     if (result.size() == kMostKept || sum >= kKeptWeight) break;
-    result.push_back({.structure = w.structure, .scales = w.scales, .weight = std::exp(w.log_weight - total)});
+    result.push_back(
+        {.structure = w.structure, .scales = w.scales, .weight = std::exp(w.log_weight - total)});
     sum += result.back().weight;
   }
   for (Hypothesis& hypothesis : result) hypothesis.weight /= sum;

@@ -45,6 +45,7 @@ struct TrialResult {
   double price_s = 0;      ///< time that the trial took from its budget
   double price_money = 0;  ///< 0: not known
   std::string message;     ///< one line for people: what went wrong, or empty
+  bool operator==(const TrialResult&) const = default;
 };
 
 /// One finished trial. `repeat` counts the earlier trials of the same point, whatever their state.
@@ -52,6 +53,7 @@ struct Trial {
   Point point;
   std::size_t repeat = 0;
   TrialResult result;
+  bool operator==(const Trial&) const = default;
 };
 
 /// Finished trials in the order in which they were run: all that a planner may learn from.

@@ -57,6 +57,27 @@ class OwnFirst : public search::Planner {
   std::unique_ptr<search::Planner> then_;
 };
 
+/// Says in words what a decision expects, where its planner leaves it at the figures.
+class Explained : public search::Planner {
+ public:
+  explicit Explained(std::unique_ptr<search::Planner> inner) : inner_(std::move(inner)) {}
+
+  std::string_view name() const override { return inner_->name(); }
+
+  Decision next(const History& history, const search::TrialBudget& budget) override {
+    Decision decision = inner_->next(history, budget);
+    if (!decision.why.empty() || decision.kind != DecisionKind::kTrial) return decision;
+    decision.why = fmt::format("{:.5g} expected, {:+.1f} % to gain on average, {:.0f} % sure to run{}",
+                               decision.predicted.objective, decision.predicted.gain * 100,
+                               decision.predicted.probability_runs * 100,
+                               decision.repeat > 0 ? "; measured again to tell close layouts apart" : "");
+    return decision;
+  }
+
+ private:
+  std::unique_ptr<search::Planner> inner_;
+};
+
 /// A planner, and when it stops another.
 class InTurn : public search::Planner {
  public:
@@ -117,8 +138,8 @@ class FastestFirst : public search::Planner {
 std::unique_ptr<search::Planner> measured_planner(const MeasuredSetup& setup) {
   const std::string& name = setup.flags.planner;
   const auto surrogate = [&] {
-    return std::make_unique<OwnFirst>(
-        setup, std::make_unique<search::Surrogate>(setup.prior, search::SurrogateOptions{}));
+    return std::make_unique<Explained>(std::make_unique<OwnFirst>(
+        setup, std::make_unique<search::Surrogate>(setup.prior, search::SurrogateOptions{})));
   };
   const std::size_t trials = setup.flags.measure.trials.value_or(kUsualTrials);
   if (name == "auto") {
