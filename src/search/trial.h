@@ -62,11 +62,11 @@ using History = std::vector<Trial>;
 struct Standing {
   TrialState state = TrialState::kOk;  ///< kBorderline when some ran and others did not; kInterrupted, node
                                        ///< or launch failure only when no trial speaks of the point
-  std::size_t repeats = 0;   ///< trials of the point
-  std::size_t measured = 0;  ///< of those, kOk
-  double objective = 0;      ///< mean of the measured ones
-  double deviation = 0;      ///< their standard deviation; 0 with fewer than two
-  double peak_bytes = 0;     ///< the largest known peak; 0: not known
+  std::size_t repeats = 0;             ///< trials of the point
+  std::size_t measured = 0;            ///< of those, kOk
+  double objective = 0;                ///< mean of the measured ones
+  double deviation = 0;                ///< their standard deviation; 0 with fewer than two
+  double peak_bytes = 0;               ///< the largest known peak; 0: not known
 };
 
 /// Standing of `point`; empty when it was never tried.
