@@ -1,0 +1,93 @@
+// The planner in which a proposer suggests and the surrogate is its conscience.
+//
+// Problem. A proposer may know what no trial of this run has shown yet: then waiting for the statistics
+// wastes trials. Or it knows nothing: then each of its trials is wasted. Nobody can tell which before it has
+// been tried.
+//
+// Idea. Before each trial both name a candidate, and the surrogate says what it expects of both. A proposal
+// that promises as much as the surrogate's own candidate costs nothing and is run. One that promises less
+// needs credit. There is one credit to begin with; a trial that does better than the surrogate expected of
+// the candidate it displaced earns one, a trial that does not loses one. Without credit a proposal must come
+// close to the surrogate's candidate, below that it must be no worse, and then the proposer is not asked any
+// more. So a proposer that is always wrong costs one trial, and one that is right is followed.
+//
+// Proposals that are illegal, projected not to fit, or tried before come back with the reason and the nearest
+// legal points; they cost no trial, and only so many are taken.
+//
+// Cost: one decision of the surrogate and one opinion more a trial. Deterministic if the proposer is.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "search/planner.h"
+#include "search/prior.h"
+#include "search/proposer.h"
+#include "search/surrogate.h"
+
+namespace sextant::search {
+
+struct GuidedOptions {
+  SurrogateOptions surrogate{};
+  std::size_t wanted = 6;            ///< proposals a request
+  std::size_t most_requests = 12;    ///< of the whole search
+  std::size_t most_rejections = 24;  ///< of the whole search
+  int first_credit = 1;
+  int most_credit = 3;
+};
+
+class Guided : public Planner {
+ public:
+  /// `prior` and `proposer` must outlive the planner. `note` is told, once, why the proposer is not asked any
+  /// more; may be empty.
+  Guided(const Prior& prior, Proposer& proposer, GuidedOptions options,
+         std::function<void(const std::string&)> note = {});
+
+  std::string_view name() const override { return "guided"; }
+  Decision next(const History& history, const TrialBudget& budget) override;
+
+  /// Proposals the proposer may still run against the surrogate's will.
+  int credit() const { return state_.credit; }
+  /// Why the proposer is not asked any more; empty while it is.
+  const std::string& silent_because() const { return state_.silent_because; }
+
+ private:
+  /// What a proposal's trial is judged by.
+  struct Wager {
+    double expected = 0;  ///< what the surrogate expected of its own candidate
+  };
+  /// All that depends on the history; made again from its beginning when another history is asked for.
+  struct State {
+    History history;
+    std::optional<Decision> decision;  ///< that follows `history`
+    std::optional<Wager> wager;        ///< of `decision`, where it follows a proposal
+    std::deque<Proposal> queue;
+    std::vector<Rejection> rejected;  ///< not yet told
+    std::size_t requests = 0;
+    std::size_t rejections = 0;
+    int credit = 0;
+    std::string silent_because;
+  };
+
+  void restart();
+  const Decision& decide(const TrialBudget& budget);
+  void settle(const Trial& trial);
+  std::optional<Decision> proposed(const Decision& own);
+  void ask();
+  bool admit(const Proposal& proposal);
+  void reject(const Proposal& proposal, std::string reason);
+  void drop_tried();
+  void silence(std::string why);
+  double least_gain(const Decision& own) const;
+
+  const Prior& prior_;
+  Proposer& proposer_;
+  GuidedOptions options_;
+  std::function<void(const std::string&)> note_;
+  Surrogate surrogate_;
+  State state_;
+};
+
+}  // namespace sextant::search
