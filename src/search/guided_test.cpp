@@ -73,7 +73,7 @@ std::vector<Decision> run(Planner& planner, const Prior& prior, std::size_t tria
     decisions.push_back(decision);
     history.push_back({decision.point,
                        decision.repeat,
-                       {.state = TrialState::kOk, .objective = truth(prior, decision.point), .price_s = 1}});
+                       {.state = TrialState::kOk, .objective = truth(prior, decision.point), .message = {}}});
   }
   return decisions;
 }
@@ -198,7 +198,7 @@ TEST(Guided, TakesNoCreditForNodesThatDie) {
   Guided guided(prior, script, {});
   History history;
   const Decision decision = guided.next(history, {});
-  history.push_back({decision.point, 0, {.state = TrialState::kNodeFailure}});
+  history.push_back({decision.point, 0, {.state = TrialState::kNodeFailure, .message = {}}});
   guided.next(history, {});
   EXPECT_EQ(guided.credit(), 1);
 }
