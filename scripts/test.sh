@@ -74,7 +74,7 @@ step "release build" 1500 bash -c 'build release' || finish
 step "release tests" 900 bash -o pipefail -c 'run_ctest release "$logs/release"'
 step "includes" 30 python3 scripts/check_includes.py
 step "format" 60 bash -o pipefail -c format_check
-step "sanitizer build" 1500 bash -c 'build debug' &&
+step "sanitizer build" 2100 bash -c 'build debug' &&
   step "sanitizer tests" 1500 bash -o pipefail -c 'run_ctest debug "$logs/debug" --label-exclude search'
 if command -v clang++-16 >/dev/null; then
   step "fuzz build" 600 bash -c 'build fuzz --target yaml_fuzz json_fuzz log_fuzz' && step "fuzz" 60 bash -c fuzz_smoke
