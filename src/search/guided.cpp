@@ -38,6 +38,7 @@ Guided::Guided(const Prior& prior, Proposer& proposer, GuidedOptions options,
 
 void Guided::restart() {
   state_ = {};
+  proposer_.begin();
   state_.credit = options_.first_credit;
 }
 

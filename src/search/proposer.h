@@ -39,6 +39,9 @@ class Proposer {
   /// "llm" and such: the planner's name in decisions.
   virtual std::string_view name() const = 0;
 
+  /// Forgets everything: the next request is the first of a search.
+  virtual void begin() {}
+
   /// Must give the same answer to the same sequence of requests: a resumed search asks again from the first.
   virtual ProposalAnswer propose(const ProposalRequest& request) = 0;
 };
