@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -76,6 +77,8 @@ void LlmProposer::take_candidates(const std::string& json, const search::History
       continue;
     }
     const NamedPoint named = named_point(setup_, history, item.json);
+    const auto same = [&](const search::Proposal& other) { return other.point == named.point; };
+    if (named.point && std::ranges::any_of(answer.ranked, same)) continue;  // put forward by the tool already
     if (named.point) {
       answer.ranked.push_back({*named.point, Json::parse(item.json).at("why").get<std::string>()});
     } else {
