@@ -69,6 +69,18 @@ EfficiencyText::Block EfficiencyText::find_block(std::string_view path) const {
   return block;
 }
 
+void EfficiencyText::add_block(std::string_view path, const std::string& source) {
+  const std::size_t dot = path.rfind('.');
+  const std::string name(path.substr(dot + 1));
+  const Block parent = find_block(path.substr(0, dot));
+  for (std::size_t i = parent.first; i < parent.last; ++i) {
+    if (is_key(lines_[i], parent.indent, name)) return;
+  }
+  const std::string space(parent.indent, ' ');
+  const std::vector<std::string> lines{space + name + ":", space + "  source: " + source};
+  lines_.insert(lines_.begin() + static_cast<std::ptrdiff_t>(parent.last), lines.begin(), lines.end());
+}
+
 void EfficiencyText::set(std::string_view block_path, std::string_view name, double value) {
   const Block block = find_block(block_path);
   const std::string number = fmt::format("{:.4g}", value);

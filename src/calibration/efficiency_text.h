@@ -13,6 +13,8 @@ class EfficiencyText {
  public:
   explicit EfficiencyText(std::string_view text);
 
+  /// Makes the block at the end of its parent, with that `source`; nothing where it is there already.
+  void add_block(std::string_view block, const std::string& source);
   /// Sets a number, inserting the key at the end of its block when it is missing.
   void set(std::string_view block, std::string_view name, double value);
   /// Replaces what `source` says from `marker` on (or appends it), folded to lines.

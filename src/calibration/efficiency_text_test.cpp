@@ -40,6 +40,15 @@ TEST(EfficiencyText, ChangesNumbersAndDropsCommentsOnThem) {
   EXPECT_NE(result.find("        software_factor: 0.95\n"), std::string::npos);
 }
 
+TEST(EfficiencyText, MakesABlockOnce) {
+  EfficiencyText text(kFile);
+  text.add_block("frameworks.b", "runs of b.");
+  text.add_block("frameworks.b", "other words.");
+  text.set("frameworks.b", "software_factor", 1.1);
+  EXPECT_NE(text.text().find("  b:\n    source: runs of b.\n    software_factor: 1.1\n"), std::string::npos);
+  EXPECT_EQ(text.text().find("other words"), std::string::npos);
+}
+
 TEST(EfficiencyText, ReplacesWhatTheSourceSaysAfterTheMarker) {
   EfficiencyText text(kFile);
   text.set_source_after("frameworks.a", "Fitted:", "on 3 rows.");

@@ -24,7 +24,20 @@ void add_calibrate(CLI::App& app, Action& action) {
       "efficiency.yaml\n"
       "Use the result with SEXTANT_DATA=DIR where DIR/calibration/efficiency.yaml is the file.");
   command->add_option("--table", calibrate.tables, "CSV of measured runs, repeatable")
-      ->required()
+      ->type_name("CSV")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  command
+      ->add_option("--nccl-tests", calibrate.collectives,
+                   "output of nccl-tests or rccl-tests on --cluster, repeatable")
+      ->type_name("LOG")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  command
+      ->add_option("--gemm-sweep", calibrate.products,
+                   "CSV of matrix products on --cluster: m, n, k, precision, time_us; repeatable")
       ->type_name("CSV")
       ->expected(1)
       ->allow_extra_args(false)

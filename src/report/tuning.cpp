@@ -313,6 +313,21 @@ std::string validation_text(const Json& document, const Style& style) {
   return text.starts_with('\n') ? text.substr(1) : text;
 }
 
+namespace {
+
+/// Below the parameters of a calibration to benchmarks.
+std::string benchmark_summary(const Json& document) {
+  std::string text =
+      fmt::format("\n  {} samples, mean |ln(projected/measured)|: {} % before, {} % fitted; furthest off:\n",
+                  count(document.at("samples")), percent(document.at("mean_abs_log_before")),
+                  percent(document.at("mean_abs_log_after")));
+  for (const Json& line : document.at("furthest")) text += "    " + line.get<std::string>() + "\n";
+  for (const Json& line : document.at("notes")) text += "  note: " + line.get<std::string>() + "\n";
+  return text + fmt::format("  written to {}\n", document.at("out").get<std::string>());
+}
+
+}  // namespace
+
 std::string calibration_text(const Json& document, const Style& style) {
   Table table({"block", "parameter", "prior", "fitted", "\u00b1 %"},
               std::vector<Align>{Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
@@ -321,6 +336,7 @@ std::string calibration_text(const Json& document, const Style& style) {
                fmt::format("{:.4g}", row.at("prior").get<double>()),
                fmt::format("{:.4g}", row.at("value").get<double>()), percent(row.at("deviation"))});
   }
+  if (document.contains("samples")) return table.text(style) + benchmark_summary(document);
   return table.text(style) +
          fmt::format(
              "\n  {} rows, mean |ln(projected/measured)|: {} % at the priors, {} % fitted, {} % "
