@@ -19,7 +19,8 @@ namespace {
 
 /// Of ln(value): a prior that two samples outweigh.
 constexpr double kPriorWidth = 0.7;
-constexpr double kResidualScale = 0.15;  ///< scatter of such benchmarks beyond which a sample counts as odd
+constexpr double kScatter = 0.05;   ///< of ln(time) between repeats and sizes of such benchmarks, typical
+constexpr double kOddResidual = 3;  ///< in units of it: beyond, a sample counts as odd
 constexpr std::size_t kFurthest = 5;
 
 using Parameter = double cost::Efficiency::*;
@@ -104,11 +105,13 @@ class Problem {
     ResidualModel model;
     model.count = samples_.size();
     model.evaluate = [this](const std::vector<double>& x, const std::vector<std::size_t>& indices) {
-      return residuals(x, indices);
+      std::vector<double> r = residuals(x, indices);
+      for (double& each : r) each /= kScatter;
+      return r;
     };
     for (const Knob& knob : knobs_) model.depends.push_back(knob.samples);
     const LeastSquaresResult solved =
-        fit_least_squares(unknowns, model, {.residual_scale = kResidualScale, .iterations = 60});
+        fit_least_squares(unknowns, model, {.residual_scale = kOddResidual, .iterations = 60});
     return described(solved);
   }
 

@@ -21,7 +21,7 @@ struct CollectiveSample {
   double bytes = 0;  ///< as cost::Collective has it: the whole payload as one rank sees it
   int ranks = 0;
   double time_s = 0;
-  std::string where;  ///< "all_reduce.log:12"
+  std::string where{};  ///< "all_reduce.log:12"
 };
 
 /// The table of an nccl-tests or rccl-tests log: out-of-place times, one sample a size. The operation is
@@ -35,7 +35,7 @@ struct GemmSample {
   double m = 0, n = 0, k = 0;
   cluster::Precision precision = cluster::Precision::kBf16;
   double time_s = 0;
-  std::string where;
+  std::string where{};
 };
 
 /// CSV with columns m, n, k, precision (bf16 when the column is missing) and one of time_us, time_ms, time_s,
