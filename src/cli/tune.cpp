@@ -72,8 +72,9 @@ int run_projected(const Flags& flags) {
   Json document;
   {
     ProgressLine line;
-    document =
-        tuner::tune(flags.tune, [&](const search::Progress& progress) { return line.update(progress); });
+    document = tuner::tune(
+        flags.tune, [&](const search::Progress& progress) { return line.update(progress); },
+        [] { return interrupted.load(); });
   }
   print(document, flags.json, report::tuning_text);
   if (interrupted) return kInterrupted;

@@ -13,6 +13,7 @@
 // threads. Cost: batches waste a little pruning at the start; the first batches are small for that reason.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include "base/check.h"
 #include "base/thread_pool.h"
@@ -36,14 +37,29 @@ struct Result {
   double pruned = 0;
 };
 
+/// Whether somebody wants the search to end; from any thread.
+class StopFlag {
+ public:
+  explicit StopFlag(const std::function<bool()>& asked) : asked_(asked) {}
+  void raise() { raised_ = true; }
+  bool raised() {
+    if (!raised_ && asked_ && asked_()) raised_ = true;
+    return raised_;
+  }
+
+ private:
+  const std::function<bool()>& asked_;
+  std::atomic<bool> raised_{false};
+};
+
 /// Depth-first below `prefix`, which is admitted and worth entering.
 class Descent {
  public:
-  Descent(const Space& space, Evaluator& evaluator, Result& result, const std::atomic<bool>& stopped)
-      : space_(space), evaluator_(evaluator), result_(result), stopped_(stopped) {}
+  Descent(const Space& space, Evaluator& evaluator, Result& result, StopFlag& stop)
+      : space_(space), evaluator_(evaluator), result_(result), stop_(stop) {}
 
   void enter(Point& prefix) {
-    if (stopped_) return;
+    if (stop_.raised()) return;
     if (prefix.size() == space_.axes.size()) {
       score(prefix);
       return;
@@ -54,7 +70,7 @@ class Descent {
       prefix.back() = child.value;
       if (result_.leaders.may_enter(prefix, child.bound)) {
         enter(prefix);
-      } else {
+      } else if (!stop_.raised()) {
         result_.pruned += evaluator_.legal_completions(prefix);
       }
     }
@@ -93,12 +109,13 @@ class Descent {
   const Space& space_;
   Evaluator& evaluator_;
   Result& result_;
-  const std::atomic<bool>& stopped_;
+  StopFlag& stop_;
 };
 
 /// All admitted prefixes of `depth` axes, in lexicographic order.
-void collect(const Space& space, Evaluator& evaluator, std::size_t depth, Point& prefix,
+void collect(const Space& space, Evaluator& evaluator, std::size_t depth, StopFlag& stop, Point& prefix,
              std::vector<Branch>& out) {
+  if (stop.raised()) return;
   if (prefix.size() == depth) {
     out.push_back({prefix, 0});
     return;
@@ -107,7 +124,7 @@ void collect(const Space& space, Evaluator& evaluator, std::size_t depth, Point&
   prefix.push_back(0);
   for (std::size_t value = 0; value < space.axes[axis].values.size(); ++value) {
     prefix[axis] = static_cast<std::uint16_t>(value);
-    if (evaluator.admits(prefix)) collect(space, evaluator, depth, prefix, out);
+    if (evaluator.admits(prefix)) collect(space, evaluator, depth, stop, prefix, out);
   }
   prefix.pop_back();
 }
@@ -120,10 +137,12 @@ Answer branch_and_bound(const Space& space, const EvaluatorFactory& factory, con
   std::vector<std::unique_ptr<Evaluator>> evaluators(threads);
   for (auto& evaluator : evaluators) evaluator = factory.make();
 
+  StopFlag stop(options.stop);
   std::vector<Branch> branches;
   Point root;
-  collect(space, *evaluators[0], depth, root, branches);
+  collect(space, *evaluators[0], depth, stop, root, branches);
   base::parallel_for(branches.size(), 64, threads, [&](std::size_t i, std::size_t worker) {
+    if (stop.raised()) return;
     branches[i].bound = evaluators[worker]->objective_bound(branches[i].prefix);
   });
   std::ranges::stable_sort(branches, std::ranges::greater{}, &Branch::bound);
@@ -132,9 +151,8 @@ Answer branch_and_bound(const Space& space, const EvaluatorFactory& factory, con
   answer.points = space.points();
   Leaders leaders(options.keep);
   ParetoFront front;
-  std::atomic<bool> stopped{false};
   std::size_t batch = 1;
-  for (std::size_t first = 0; first < branches.size() && !stopped;
+  for (std::size_t first = 0; first < branches.size() && !stop.raised();
        first += batch, batch = std::min<std::size_t>(2 * batch, 64)) {
     const std::size_t count = std::min(batch, branches.size() - first);
     std::vector<Result> results(count, Result(leaders));
@@ -142,11 +160,11 @@ Answer branch_and_bound(const Space& space, const EvaluatorFactory& factory, con
       Branch& branch = branches[first + i];
       Evaluator& evaluator = *evaluators[worker];
       if (!results[i].leaders.may_enter(branch.prefix, branch.bound)) {
-        results[i].pruned += evaluator.legal_completions(branch.prefix);
+        if (!stop.raised()) results[i].pruned += evaluator.legal_completions(branch.prefix);
         return;
       }
       Point prefix = branch.prefix;
-      Descent(space, evaluator, results[i], stopped).enter(prefix);
+      Descent(space, evaluator, results[i], stop).enter(prefix);
     });
     for (const Result& result : results) {
       leaders.merge(result.leaders);
@@ -157,13 +175,15 @@ Answer branch_and_bound(const Space& space, const EvaluatorFactory& factory, con
     }
     if (options.progress) {
       const double objective = leaders.best().empty() ? 0 : leaders.best().front().outcome.objective;
-      stopped = !options.progress(
-          {static_cast<double>(first + count), static_cast<double>(branches.size()), objective});
+      if (!options.progress(
+              {static_cast<double>(first + count), static_cast<double>(branches.size()), objective}))
+        stop.raise();
     }
   }
   answer.best = leaders.best();
   answer.pareto = front.points();
-  answer.legal = evaluators[0]->legal_completions({});
+  const bool stopped = stop.raised();
+  answer.legal = stopped ? answer.evaluated + answer.pruned_by_bound : evaluators[0]->legal_completions({});
   answer.certified = !stopped && answer.evaluated + answer.pruned_by_bound == answer.legal;
   return answer;
 }

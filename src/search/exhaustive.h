@@ -34,6 +34,8 @@ struct Options {
   /// Called from one thread at a time, now and then. Returning false stops the search: nothing is certified
   /// then.
   std::function<bool(const Progress&)> progress{};
+  /// Asked often, from any thread; may be empty. True ends the search soon, as progress returning false does.
+  std::function<bool()> stop{};
   /// branch_and_bound: prefixes of this many axes are bounded first, best bound first.
   std::size_t branch_depth = 1;
 };
@@ -46,7 +48,7 @@ struct Answer {
   std::vector<std::vector<double>> best_by_value;
   std::vector<std::int64_t> violated;  ///< points that violate each rule; score_all only
   double points = 0;
-  double legal = 0;
+  double legal = 0;  ///< of a search that was stopped: those that it has counted
   double evaluated = 0;
   double fit = 0;              ///< of those evaluated
   double pruned_by_bound = 0;  ///< legal points left out: they cannot fit, or cannot reach the best

@@ -141,13 +141,13 @@ bool Guided::admit(const Proposal& proposal) {
 
 void Guided::reject(const Proposal& proposal, std::string reason) {
   ++state_.rejections;
-  Rejection rejection{.proposal = proposal, .reason = std::move(reason), .nearest = {}};
+  Refusal refusal{.proposal = proposal, .reason = std::move(reason), .nearest = {}};
   for (const std::size_t index : nearest_legal(prior_, proposal.point, kNearest + state_.history.size())) {
     const Point& point = prior_.legal[index].point;
-    if (rejection.nearest.size() < kNearest && !tried_in(state_.history, point))
-      rejection.nearest.push_back(point);
+    if (refusal.nearest.size() < kNearest && !tried_in(state_.history, point))
+      refusal.nearest.push_back(point);
   }
-  state_.rejected.push_back(std::move(rejection));
+  state_.rejected.push_back(std::move(refusal));
 }
 
 void Guided::drop_tried() {

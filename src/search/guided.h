@@ -64,7 +64,7 @@ class Guided : public Planner {
     std::optional<Decision> decision;  ///< that follows `history`
     std::optional<Wager> wager;        ///< of `decision`, where it follows a proposal
     std::deque<Proposal> queue;
-    std::vector<Rejection> rejected;  ///< not yet told
+    std::vector<Refusal> rejected;  ///< not yet told
     std::size_t requests = 0;
     std::size_t rejections = 0;
     int credit = 0;

@@ -47,12 +47,12 @@ class Script : public Proposer {
   std::string_view name() const override { return "script"; }
   ProposalAnswer propose(const ProposalRequest& request) override {
     ++requests;
-    for (const Rejection& rejection : request.rejected) rejected.push_back(rejection);
+    for (const Refusal& refusal : request.rejected) rejected.push_back(refusal);
     return answer_(request);
   }
 
   int requests = 0;
-  std::vector<Rejection> rejected;
+  std::vector<Refusal> rejected;
 
  private:
   Answer answer_;

@@ -15,7 +15,7 @@ struct Proposal {
 };
 
 /// A proposal that came back. Costs no trial.
-struct Rejection {
+struct Refusal {
   Proposal proposal;
   std::string reason;          ///< the rules it breaks, or which trial it repeats
   std::vector<Point> nearest;  ///< legal points close to it that were not tried
@@ -23,7 +23,7 @@ struct Rejection {
 
 struct ProposalRequest {
   const History& history;           ///< trials so far
-  std::vector<Rejection> rejected;  ///< since the last request
+  std::vector<Refusal> rejected;  ///< since the last request
   std::size_t wanted = 1;           ///< more are welcome, fewer too
 };
 

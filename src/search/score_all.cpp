@@ -92,6 +92,7 @@ Answer score_all(const Space& space, const EvaluatorFactory& factory, const Opti
   std::atomic<std::size_t> done{0};
   std::mutex progress_mutex;
   base::parallel_for(blocks, 1, threads, [&](std::size_t block, std::size_t worker) {
+    if (options.stop && options.stop()) stopped = true;
     if (stopped) return;
     if (!evaluators[worker]) evaluators[worker] = factory.make();
     const std::size_t first = block * kBlockPoints;

@@ -15,12 +15,10 @@ namespace {
 
 constexpr std::size_t kMostNotes = 40;
 
-RefusedProposal refused(const search::Space& space, const search::Rejection& rejection) {
-  RefusedProposal refusal{.proposal = search::describe(space, rejection.proposal.point),
-                          .reason = rejection.reason};
-  for (const search::Point& point : rejection.nearest)
-    refusal.nearest.push_back(search::describe(space, point));
-  return refusal;
+RefusedProposal refused(const search::Space& space, const search::Refusal& refusal) {
+  RefusedProposal told{.proposal = search::describe(space, refusal.proposal.point), .reason = refusal.reason};
+  for (const search::Point& point : refusal.nearest) told.nearest.push_back(search::describe(space, point));
+  return told;
 }
 
 }  // namespace
@@ -39,8 +37,8 @@ std::string LlmProposer::brief(const search::ProposalRequest& request) {
   inputs.notes = notes_;
   inputs.examples = options_.examples;
   inputs.refused = std::exchange(refused_, {});
-  for (const search::Rejection& rejection : request.rejected)
-    inputs.refused.push_back(refused(setup_.space, rejection));
+  for (const search::Refusal& refusal : request.rejected)
+    inputs.refused.push_back(refused(setup_.space, refusal));
   inputs.wanted = request.wanted;
   inputs.trials_left =
       options_.trials > request.history.size() ? options_.trials - request.history.size() : 0;

@@ -46,11 +46,13 @@ void require_supported(const TuneFlags& flags) {
 
 search::Answer run_search(const search::Space& space, const search::EvaluatorFactory& factory,
                           const TuneFlags& flags,
-                          const std::function<bool(const search::Progress&)>& progress) {
+                          const std::function<bool(const search::Progress&)>& progress,
+                          const std::function<bool()>& stop) {
   search::Options options;
   options.keep = flags.top;
   options.threads = flags.threads > 0 ? flags.threads : base::default_threads();
   options.progress = progress;
+  options.stop = stop;
   if (space.points() <= kScoreAllPoints) return search::score_all(space, factory, options);
   options.branch_depth = std::min<std::size_t>(7, space.axes.size());
   return search::branch_and_bound(space, factory, options);
@@ -66,7 +68,8 @@ RunFolder begin_folder(const TuneFlags& flags, const backends::Workload& workloa
 
 }  // namespace
 
-Json tune(const TuneFlags& flags, const std::function<bool(const search::Progress&)>& progress) {
+Json tune(const TuneFlags& flags, const std::function<bool(const search::Progress&)>& progress,
+          const std::function<bool()>& stop) {
   require_supported(flags);
   const auto start = std::chrono::steady_clock::now();
   backends::Workload workload = read_inputs(flags.inputs);
@@ -78,7 +81,7 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   std::optional<RunFolder> folder;
   std::map<std::string, std::string> files;  // that the folder will hold
   if (!flags.out.empty()) folder = begin_folder(flags, workload);
-  const search::Answer answer = run_search(space, *factory, flags, progress);
+  const search::Answer answer = run_search(space, *factory, flags, progress, stop);
 
   Json document;
   document["run"] = flags.out.empty() ? Json(nullptr) : Json(flags.out);

@@ -36,9 +36,31 @@ class Fit(ProgramTest):
             self.assertTrue(os.path.getsize(out))
 
 
+class Benchmarks(ProgramTest):
+    LOG = "data/examples/benchmarks/all_reduce.txt"
+
+    def test_benchmarks_set_the_block_of_their_accelerator(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "calibration" / "efficiency.yaml"
+            answer = self.json_of("calibrate", "--cluster", "h100:1x8", "--nccl-tests", self.LOG, "--gemm-sweep",
+                                 "data/examples/benchmarks/gemm.csv", "--out", str(out))
+            self.assertEqual(answer["samples"], 11)
+            self.assertLess(answer["mean_abs_log_after"], answer["mean_abs_log_before"])
+            links = next(row for row in answer["parameters"] if row["name"] == "link_fraction")
+            self.assertEqual(links["block"], "accelerators.h100")
+            # The example's bus bandwidth tends to 365 GB/s over links of 450 GB/s.
+            self.assertAlmostEqual(links["value"], 365 / 450, delta=0.03)
+            self.assertIn("h100:\n", out.read_text(encoding="utf-8"))
+
+    def test_the_cluster_must_be_named_and_large_enough(self):
+        self.assertIn("--cluster", self.fault_of("calibrate", "--nccl-tests", self.LOG, "--out", "x.yaml"))
+        self.assertIn("8 ranks", self.fault_of("calibrate", "--cluster", "h100:1x4", "--nccl-tests", self.LOG, "--out",
+                                               "x.yaml"))
+
+
 class Faults(ProgramTest):
     def test_table_and_output_are_required(self):
-        self.assertIn("--table is required", self.fault_of("calibrate", "--out", "efficiency.yaml"))
+        self.assertIn("--table", self.fault_of("calibrate", "--out", "efficiency.yaml"))
         self.assertIn("--out is required", self.fault_of("calibrate", "--table", TABLE))
 
     def test_a_missing_table_is_named(self):
