@@ -46,10 +46,7 @@ Decision Guided::next(const History& history, const TrialBudget& budget) {
   const bool continues = state_.history.size() <= history.size() &&
                          std::equal(state_.history.begin(), state_.history.end(), history.begin());
   if (!continues) restart();
-  while (state_.history.size() < history.size()) {
-    decide(budget);
-    settle(history[state_.history.size()]);
-  }
+  while (state_.history.size() < history.size()) settle(history[state_.history.size()]);
   return decide(budget);
 }
 

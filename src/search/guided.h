@@ -14,7 +14,9 @@
 // Proposals that are illegal, projected not to fit, or tried before come back with the reason and the nearest
 // legal points; they cost no trial, and only so many are taken.
 //
-// Cost: one decision of the surrogate and one opinion more a trial. Deterministic if the proposer is.
+// Cost: one decision of the surrogate and one opinion more a trial. Deterministic if the proposer is, and if
+// it is asked after every trial that it decided on (search/step_by_step.h sees to that when a search is
+// resumed); trials that others decided on may come in between.
 #pragma once
 
 #include <deque>
@@ -58,7 +60,7 @@ class Guided : public Planner {
   struct Wager {
     double expected = 0;  ///< what the surrogate expected of its own candidate
   };
-  /// All that depends on the history; made again from its beginning when another history is asked for.
+  /// All that depends on the history; forgotten when one is asked for that does not continue it.
   struct State {
     History history;
     std::optional<Decision> decision;  ///< that follows `history`

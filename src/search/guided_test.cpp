@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "search/step_by_step.h"
+
 namespace sextant::search {
 namespace {
 
@@ -171,7 +173,7 @@ TEST(Guided, GoesOnAloneWhenTheProposerFailsForGood) {
   EXPECT_THAT(guided.silent_because(), HasSubstr("503"));
 }
 
-TEST(Guided, DecidesAlikeWhenAskedAgainFromTheHistoryAlone) {
+TEST(Guided, DecidesAlikeWhenResumedStepByStep) {
   const Prior prior = cube();
   const auto answer = [](const ProposalRequest& request) {
     const auto n = static_cast<std::uint16_t>(request.history.size() % 5);
@@ -183,13 +185,25 @@ TEST(Guided, DecidesAlikeWhenAskedAgainFromTheHistoryAlone) {
   const auto decisions = run(whole, prior, 12, history);
   for (std::size_t length = 0; length < decisions.size(); ++length) {
     Script again(answer);
-    Guided resumed(prior, again, {});
+    StepByStep resumed(std::make_unique<Guided>(prior, again, GuidedOptions{}));
     const History known(history.begin(), history.begin() + static_cast<std::ptrdiff_t>(length));
     const Decision decision = resumed.next(known, {.trials = 12});
     EXPECT_EQ(decision.point, decisions[length].point) << length;
     EXPECT_EQ(decision.planner, decisions[length].planner) << length;
     EXPECT_EQ(decision.why, decisions[length].why) << length;
   }
+}
+
+TEST(Guided, IsNotAskedForTrialsThatOthersDecidedOn) {
+  const Prior prior = cube();
+  Script script([](const ProposalRequest&) { return points({{3, 4, 0}}); });
+  Guided guided(prior, script, {});
+  History history;
+  for (std::uint16_t c = 0; c < 3; ++c)
+    history.push_back(
+        {{0, 0, c}, 0, {.state = TrialState::kOk, .objective = truth(prior, {0, 0, c}), .message = {}}});
+  EXPECT_EQ(guided.next(history, {}).point, (Point{3, 4, 0}));
+  EXPECT_EQ(script.requests, 1);
 }
 
 TEST(Guided, TakesNoCreditForNodesThatDie) {

@@ -29,6 +29,15 @@ struct MeasureFlags {
 };
 inline constexpr std::size_t kUsualTrials = 30;
 
+/// A language model that proposes trials beside the surrogate.
+struct LlmFlags {
+  std::vector<std::string> models;      ///< --llm provider/model; further ones step in when it fails
+  std::vector<std::string> hints;       ///< --hint TEXT, repeatable
+  std::optional<std::int64_t> tokens;   ///< --llm-tokens N: the most that may be charged
+  std::optional<double> usd;            ///< --llm-usd X: likewise
+  std::string prices;                   ///< --llm-prices FILE
+};
+
 struct TuneFlags {
   std::string product_version;  ///< of the program, for the record
   InputFlags inputs;
@@ -42,6 +51,7 @@ struct TuneFlags {
   std::size_t threads = 0;              ///< 0: all processors
   std::uint64_t seed = 0;
   MeasureFlags measure;
+  LlmFlags llm;
 };
 
 /// The JSON document of `sextant tune` (docs/reference/json.md). `stop` is asked often, from any thread; once
