@@ -183,17 +183,21 @@ void add_llm_flags(CLI::App& command, tuner::LlmFlags& llm) {
   const auto repeatable = [](CLI::Option* option) {
     option->expected(1)->allow_extra_args(false)->take_all();
   };
-  repeatable(command
-                 .add_option("--llm", llm.models,
-                             "language model that proposes trials; repeat for models that step in when it fails")
-                 ->type_name("PROVIDER/MODEL"));
+  repeatable(
+      command
+          .add_option("--llm", llm.models,
+                      "language model that proposes trials; repeat for models that step in when it fails")
+          ->type_name("PROVIDER/MODEL"));
   repeatable(command.add_option("--hint", llm.hints, "what the model should know, in your words; repeatable")
                  ->type_name("TEXT"));
-  command.add_option("--llm-tokens", llm.tokens, "the most tokens that it may be charged with (default: no limit)")
+  command
+      .add_option("--llm-tokens", llm.tokens,
+                  "the most tokens that it may be charged with (default: no limit)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}));
   command.add_option("--llm-usd", llm.usd, "the most US dollars, likewise")->type_name("X");
-  command.add_option("--llm-prices", llm.prices, "prices of models that Sextant has none of")->type_name("FILE");
+  command.add_option("--llm-prices", llm.prices, "prices of models that Sextant has none of")
+      ->type_name("FILE");
 }
 
 /// All that a recorded run may have been given.

@@ -14,6 +14,8 @@
 namespace sextant::tuner {
 namespace {
 
+constexpr const char* kAuthor = "model";
+
 llm::ClientOptions client_options(const MeasuredSetup& setup, const LlmRecord& record) {
   const LlmFlags& flags = setup.flags.llm;
   llm::ClientOptions options;
@@ -31,8 +33,13 @@ LlmProposerOptions proposer_options(const MeasuredSetup& setup, const LlmRecord&
   options.hints = setup.flags.llm.hints;
   options.trials = setup.flags.measure.trials.value_or(kUsualTrials);
   if (record.noted) {
-    options.note = [noted = record.noted](const std::string& text) {
-      noted({.author = "model", .text = text});
+    options.note = [noted = record.noted, earlier = record.earlier_notes](const std::string& text) mutable {
+      const auto known = std::ranges::find(earlier, text);
+      if (known == earlier.end()) {
+        noted({.author = kAuthor, .text = text});
+      } else {
+        earlier.erase(known);
+      }
     };
   }
   return options;
@@ -101,16 +108,19 @@ void check_llm(const TuneFlags& flags) {
     return;
   }
   if (flags.planner != "auto" && flags.planner != "surrogate")
-    throw base::UserError({"--llm"}, {},
-                          "works beside the surrogate; use --planner auto or surrogate, not " + flags.planner);
+    throw base::UserError(
+        {"--llm"}, {}, "works beside the surrogate; use --planner auto or surrogate, not " + flags.planner);
 }
 
-std::vector<journal::LlmExchange> recorded_exchanges(std::span<const journal::Entry> entries) {
-  std::vector<journal::LlmExchange> exchanges;
+LlmRecord recorded_llm(std::span<const journal::Entry> entries, bool live) {
+  LlmRecord record{.live = live};
   for (const journal::Entry& entry : entries) {
-    if (const auto* exchange = std::get_if<journal::LlmExchange>(&entry.record)) exchanges.push_back(*exchange);
+    if (const auto* exchange = std::get_if<journal::LlmExchange>(&entry.record))
+      record.earlier.push_back(*exchange);
+    const auto* note = std::get_if<journal::Note>(&entry.record);
+    if (note != nullptr && note->author == kAuthor) record.earlier_notes.push_back(note->text);
   }
-  return exchanges;
+  return record;
 }
 
 Json llm_json(const TuneFlags& flags, std::span<const journal::Entry> entries,
@@ -122,9 +132,8 @@ Json llm_json(const TuneFlags& flags, std::span<const journal::Entry> entries,
   double usd = 0;
   bool priced = true;
   std::set<std::string> models;
-  Json log = Json::array();
-  const std::vector<journal::LlmExchange> exchanges = recorded_exchanges(entries);
-  for (const journal::LlmExchange& exchange : exchanges) {
+  const LlmRecord said = recorded_llm(entries, false);
+  for (const journal::LlmExchange& exchange : said.earlier) {
     failed += exchange.error.empty() ? 0 : 1;
     prompt += exchange.prompt_tokens.value_or(0);
     completion += exchange.completion_tokens.value_or(0);
@@ -132,20 +141,16 @@ Json llm_json(const TuneFlags& flags, std::span<const journal::Entry> entries,
     priced = priced && exchange.price_usd.has_value();
     models.insert(exchange.model);
   }
-  for (const journal::Entry& entry : entries) {
-    const auto* note = std::get_if<journal::Note>(&entry.record);
-    if (note != nullptr && note->author == "model") log.push_back(note->text);
-  }
   const Finds finds = finds_of(trials);
   return {{"models", models},
-          {"requests", exchanges.size()},
+          {"requests", said.earlier.size()},
           {"failed", failed},
           {"prompt_tokens", prompt},
           {"completion_tokens", completion},
           {"usd", priced ? Json(usd) : Json(nullptr)},
           {"best_by", finds.best_by()},
           {"by_planner", finds.json()},
-          {"log", std::move(log)}};
+          {"log", said.earlier_notes}};
 }
 
 }  // namespace sextant::tuner

@@ -17,6 +17,8 @@ namespace sextant::tuner {
 struct LlmRecord {
   /// What was said before: served again in order, so that a resumed search takes the same turns.
   std::vector<journal::LlmExchange> earlier{};
+  /// What the model said aside then; not told again.
+  std::vector<std::string> earlier_notes{};
   /// False: only `earlier` answers, and nothing is sent (a replay).
   bool live = true;
   std::function<void(const journal::LlmExchange&)> exchanged{};
@@ -43,12 +45,12 @@ bool wants_llm(const TuneFlags& flags);
 /// Throws base::UserError for flags that do not go together.
 void check_llm(const TuneFlags& flags);
 
-/// The exchanges of a journal, in order.
-std::vector<journal::LlmExchange> recorded_exchanges(std::span<const journal::Entry> entries);
+/// What a journal has of earlier sessions; `live` as given, nothing is recorded.
+LlmRecord recorded_llm(std::span<const journal::Entry> entries, bool live);
 
 /// What the model cost, what it said, and whose trials found what: {models, requests, failed, prompt_tokens,
-/// completion_tokens, usd, best_by, by_planner: [{planner, trials, improvements, raised_best_by}], log}. Null when no
-/// model was to be asked.
+/// completion_tokens, usd, best_by, by_planner: [{planner, trials, improvements, raised_best_by}], log}. Null
+/// when no model was to be asked.
 Json llm_json(const TuneFlags& flags, std::span<const journal::Entry> entries,
               const std::vector<RecordedTrial>& trials);
 

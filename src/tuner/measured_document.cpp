@@ -11,6 +11,7 @@
 
 #include "trials/command_template.h"
 #include "tuner/bias.h"
+#include "tuner/llm_session.h"
 #include "tuner/measured_effects.h"
 #include "tuner/price_saved.h"
 #include "tuner/recorded_run.h"
@@ -343,6 +344,7 @@ Json measured_document(const MeasuredSetup& setup, const journal::Run& run,
   document["best"] = best_json(material, ranked, files, notes);
   document["untried"] = untried_json(material);
   document["bias"] = bias_json(material);
+  document["llm"] = llm_json(setup.flags, entries, material.trials);
   document["history"] = history_json(material);
   document["effects"] = effects_json(setup.space, setup.answer);
   document["measured_effects"] = measured_effects_json(setup, material.history);

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "search/guided.h"
+#include "search/step_by_step.h"
 #include "search/surrogate.h"
 #include "search/sweep.h"
 #include "tuner/sweep.h"
@@ -135,18 +137,27 @@ class FastestFirst : public search::Planner {
 
 }  // namespace
 
-std::unique_ptr<search::Planner> measured_planner(const MeasuredSetup& setup) {
+std::unique_ptr<search::Planner> measured_planner(const MeasuredSetup& setup, search::Proposer* proposer,
+                                                  const std::function<void(const std::string&)>& note) {
   const std::string& name = setup.flags.planner;
+  const auto learning = [&]() -> std::unique_ptr<search::Planner> {
+    if (proposer == nullptr)
+      return std::make_unique<search::Surrogate>(setup.prior, search::SurrogateOptions{});
+    return std::make_unique<search::Guided>(setup.prior, *proposer, search::GuidedOptions{}, note);
+  };
   const auto surrogate = [&] {
-    return std::make_unique<Explained>(std::make_unique<OwnFirst>(
-        setup, std::make_unique<search::Surrogate>(setup.prior, search::SurrogateOptions{})));
+    return std::make_unique<Explained>(std::make_unique<OwnFirst>(setup, learning()));
+  };
+  const auto in_turns = [&](std::unique_ptr<search::Planner> planner) -> std::unique_ptr<search::Planner> {
+    if (proposer == nullptr) return planner;
+    return std::make_unique<search::StepByStep>(std::move(planner));
   };
   const std::size_t trials = setup.flags.measure.trials.value_or(kUsualTrials);
   if (name == "auto") {
     const auto share = static_cast<std::size_t>(static_cast<double>(trials) * kSweepShare);
-    return std::make_unique<InTurn>(short_sweep(setup, share), surrogate());
+    return in_turns(std::make_unique<InTurn>(short_sweep(setup, share), surrogate()));
   }
-  if (name == "surrogate") return surrogate();
+  if (name == "surrogate") return in_turns(surrogate());
   if (name == "sweep") return std::make_unique<search::Sweep>(setup.prior, sweep_start(setup));
   if (name == "exhaustive")
     return std::make_unique<OwnFirst>(setup, std::make_unique<FastestFirst>(setup.prior));

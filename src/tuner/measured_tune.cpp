@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "journal/journal.h"
 #include "trials/command_evaluator.h"
 #include "trials/command_record.h"
+#include "tuner/llm_session.h"
 #include "tuner/measured_document.h"
 #include "tuner/measured_planner.h"
 #include "tuner/measured_setup.h"
@@ -36,6 +38,7 @@ constexpr double kMinute = 60;
 
 void require_flags(const TuneFlags& flags) {
   check_runner(flags);
+  check_llm(flags);
   if (flags.objective != kObjective) {
     throw base::UserError({"--objective " + flags.objective}, {},
                           "this objective does not exist; tokens_per_s_per_gpu does");
@@ -78,8 +81,9 @@ journal::Session session_of(const MeasuredHooks& hooks) {
 }
 
 RecordSettings record_settings(const MeasuredSetup& setup, const trials::TrialPlanner& plan,
-                               const trials::CommandOptions& options) {
+                               const trials::CommandOptions& options, const LlmSession* llm) {
   RecordSettings settings;
+  if (llm != nullptr) settings.secrets = llm->secrets();
   settings.prior = &setup.prior;
   settings.evaluator = setup.flags.evaluator;
   settings.objective = kObjective;
@@ -135,10 +139,23 @@ void require_fresh(const std::string& folder) {
       "holds a run already; go on with it by `sextant tune --resume " + folder + "`, or name another folder");
 }
 
+/// The language model of the run, where the flags name one. It is made before the journal, so that a missing
+/// key is found first; `record` must point at the journal before the first request.
+std::unique_ptr<LlmSession> llm_session(const MeasuredSetup& setup, LlmRecord earlier, RunRecord*& record) {
+  if (!wants_llm(setup.flags)) return nullptr;
+  earlier.exchanged = [&record](const journal::LlmExchange& exchange) { record->writer().append(exchange); };
+  earlier.noted = [&record](const journal::Note& note) { record->writer().append(note); };
+  return std::make_unique<LlmSession>(setup, std::move(earlier));
+}
+
 search::TrialRun search_with(const MeasuredSetup& setup, RunRecord& record,
                              const trials::CommandOptions& options, const trials::TrialPlanner& plan,
-                             const MeasuredHooks& hooks) {
-  const auto planner = measured_planner(setup);
+                             LlmSession* llm, const MeasuredHooks& hooks) {
+  const auto note = [&](const std::string& text) {
+    record.noted(text);
+    if (hooks.say) hooks.say(text);
+  };
+  const auto planner = measured_planner(setup, llm != nullptr ? &llm->proposer() : nullptr, note);
   const auto evaluator = trial_runner(setup.flags, options, plan);
   Narrator narrator(record, setup, hooks, record.history());
   return search::run_trials(*planner, *evaluator, narrator, budget_of(setup.flags.measure), hooks.stop,
@@ -174,12 +191,16 @@ Json start(const TuneFlags& flags, const MeasuredHooks& hooks) {
                                                   .arguments = flags.measure.arguments,
                                                   .inputs = inputs});
   const trials::TrialPlanner plan = trials::workload_planner(setup->space, setup->workload);
+  RunRecord* recorder = nullptr;
+  const auto llm = llm_session(*setup, {}, recorder);
   search::TrialRun run;
   {
-    RunRecord record = RunRecord::create(journal_path(flags.out), run_of(*setup, flags, inputs, hooks),
-                                         session_of(hooks), record_settings(*setup, plan, options));
+    RunRecord record =
+        RunRecord::create(journal_path(flags.out), run_of(*setup, flags, inputs, hooks), session_of(hooks),
+                          record_settings(*setup, plan, options, llm.get()));
+    recorder = &record;
     for (const std::string& note : setup->notes) record.noted(note);
-    run = search_with(*setup, record, options, plan, hooks);
+    run = search_with(*setup, record, options, plan, llm.get(), hooks);
   }
   say_how_to_go_on(run, flags.out, hooks);
   return finished_document(*setup, run, folder);
@@ -195,13 +216,17 @@ Json resume(const TuneFlags& typed, const MeasuredHooks& hooks) {
   const trials::CommandOptions options = command_options(flags, recorded.folder);
   const auto setup = measured_setup(flags);
   const trials::TrialPlanner plan = trials::workload_planner(setup->space, setup->workload);
+  RunRecord* recorder = nullptr;
+  const auto llm =
+      llm_session(*setup, recorded_llm(journal::Reader(journal_path(folder)).entries(), true), recorder);
   search::TrialRun run;
   {
-    RunRecord record =
-        RunRecord::resume(journal_path(folder), session_of(hooks), record_settings(*setup, plan, options));
+    RunRecord record = RunRecord::resume(journal_path(folder), session_of(hooks),
+                                         record_settings(*setup, plan, options, llm.get()));
+    recorder = &record;
     for (const std::string& note : notes) record.noted(note);
     if (hooks.say) hooks.say(fmt::format("{} finished trials are on record", record.history().size()));
-    run = search_with(*setup, record, options, plan, hooks);
+    run = search_with(*setup, record, options, plan, llm.get(), hooks);
   }
   say_how_to_go_on(run, folder, hooks);
   return finished_document(*setup, run, kept);
@@ -245,7 +270,9 @@ Json replayed_tune(const TuneFlags& typed, const std::string& folder, const Meas
   std::vector<std::string> notes;
   const TuneFlags flags = with_recorded_inputs(typed, recorded, folder, notes);
   const auto setup = measured_setup(flags);
-  const auto planner = measured_planner(*setup);
+  std::unique_ptr<LlmSession> llm;
+  if (wants_llm(flags)) llm = std::make_unique<LlmSession>(*setup, recorded_llm(reader.entries(), false));
+  const auto planner = measured_planner(*setup, llm ? &llm->proposer() : nullptr);
   const Replay replay = tuner::replay(reader, journal_path(folder), setup->prior, *planner, kObjective);
   journal::Run now = recorded;
   now.product_version = hooks.version;

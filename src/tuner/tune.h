@@ -31,11 +31,11 @@ inline constexpr std::size_t kUsualTrials = 30;
 
 /// A language model that proposes trials beside the surrogate.
 struct LlmFlags {
-  std::vector<std::string> models;      ///< --llm provider/model; further ones step in when it fails
-  std::vector<std::string> hints;       ///< --hint TEXT, repeatable
-  std::optional<std::int64_t> tokens;   ///< --llm-tokens N: the most that may be charged
-  std::optional<double> usd;            ///< --llm-usd X: likewise
-  std::string prices;                   ///< --llm-prices FILE
+  std::vector<std::string> models;     ///< --llm provider/model; further ones step in when it fails
+  std::vector<std::string> hints;      ///< --hint TEXT, repeatable
+  std::optional<std::int64_t> tokens;  ///< --llm-tokens N: the most that may be charged
+  std::optional<double> usd;           ///< --llm-usd X: likewise
+  std::string prices;                  ///< --llm-prices FILE
 };
 
 struct TuneFlags {
