@@ -147,6 +147,28 @@ Section bias(const Json& document) {
   return section;
 }
 
+/// What the language model cost and said, and whose trials found what.
+Section language_model(const Json& document) {
+  Section section{.title = "Language model",
+                  .header = {"planner", "trials", "improved the best", "raised it by"},
+                  .align = {Align::kLeft, Align::kRight, Align::kRight, Align::kRight}};
+  const Json& llm = document.at("llm");
+  if (llm.is_null()) return section;
+  std::string names;
+  for (const Json& name : llm.at("models")) names += (names.empty() ? "" : ", ") + name.get<std::string>();
+  section.before.push_back(fmt::format(
+      "{}: {} requests, {} of them without a usable answer, {} tokens read, {} written, {}",
+      names.empty() ? "not asked" : names, count(llm.at("requests")), count(llm.at("failed")),
+      count(llm.at("prompt_tokens")), count(llm.at("completion_tokens")),
+      llm.at("usd").is_null() ? "at prices not known" : fmt::format("${:.2f}", llm.at("usd").get<double>())));
+  for (const Json& row : llm.at("by_planner")) {
+    section.rows.push_back({row.at("planner").get<std::string>(), row.at("trials").dump(),
+                            row.at("improvements").dump(), change(row.at("raised_best_by").get<double>())});
+  }
+  for (const Json& text : llm.at("log")) section.after.push_back("it said: " + text.get<std::string>());
+  return section;
+}
+
 Section trials(const Json& document) {
   Section section{
       .title = "Trials",
@@ -331,10 +353,11 @@ Section reproduce(const Json& document) {
 }  // namespace
 
 std::vector<Section> measured_sections(const Json& document) {
-  std::vector<Section> all{
-      answer(document),   best_layouts(document), trials(document),  failures(document),    bias(document),
-      effects(document),  reasons(document),      untried(document), sensitivity(document), axes(document),
-      rejected(document), price(document),        notes(document),   reproduce(document)};
+  std::vector<Section> all{answer(document),      best_layouts(document), trials(document),
+                           failures(document),    bias(document),         language_model(document),
+                           effects(document),     reasons(document),      untried(document),
+                           sensitivity(document), axes(document),         rejected(document),
+                           price(document),       notes(document),        reproduce(document)};
   std::erase_if(all, [](const Section& section) {
     return section.before.empty() && section.rows.empty() && section.commands.empty();
   });
