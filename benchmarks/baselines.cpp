@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-
 namespace sextant::benchmarks {
 namespace {
 
@@ -57,8 +56,8 @@ class Baseline : public search::Planner {
     for (std::size_t i = 0; i < prior.legal.size(); ++i) {
       if (prior.fits(prior.legal[i])) candidates_.push_back(i);
     }
-    best_projected_ = *std::ranges::max_element(
-        candidates_, {}, [&](std::size_t i) { return prior.legal[i].objective; });
+    best_projected_ =
+        *std::ranges::max_element(candidates_, {}, [&](std::size_t i) { return prior.legal[i].objective; });
   }
 
   std::string_view name() const override { return name_; }
@@ -121,7 +120,8 @@ class ProjectedOrder : public Baseline {
 std::vector<const Trial*> ranked(const History& history) {
   std::vector<const Trial*> trials;
   for (const Trial& trial : history) trials.push_back(&trial);
-  std::ranges::stable_sort(trials, std::ranges::greater{}, [](const Trial* t) { return t->result.objective; });
+  std::ranges::stable_sort(trials, std::ranges::greater{},
+                           [](const Trial* t) { return t->result.objective; });
   return trials;
 }
 
@@ -150,8 +150,8 @@ class ParzenEstimator : public Baseline {
     Draws random = draws(history.size());
     if (history.size() < kStartupTrials) return open[random.below(open.size())];
     const std::vector<const Trial*> trials = ranked(history);
-    const std::size_t split =
-        std::min<std::size_t>(25, static_cast<std::size_t>(std::ceil(0.1 * static_cast<double>(trials.size()))));
+    const std::size_t split = std::min<std::size_t>(
+        25, static_cast<std::size_t>(std::ceil(0.1 * static_cast<double>(trials.size()))));
     const Counts good = counts(trials, 0, split);
     const Counts bad = counts(trials, split, trials.size());
     std::optional<std::size_t> best;
@@ -189,7 +189,8 @@ class Annealing : public Baseline {
       const double worth = history[t].result.objective;
       const double before = now->result.objective;
       if (worth <= 0) continue;
-      const double progress = static_cast<double>(t) / static_cast<double>(std::max<std::size_t>(trials, 2) - 1);
+      const double progress =
+          static_cast<double>(t) / static_cast<double>(std::max<std::size_t>(trials, 2) - 1);
       const double temperature = kHot * std::pow(kCold / kHot, progress);
       const bool better = before <= 0 || worth >= before;
       if (better || draws(t).share() < std::exp(std::log(worth / before) / temperature)) now = &history[t];

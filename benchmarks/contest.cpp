@@ -118,10 +118,10 @@ std::string row(const Standings& standings, std::size_t trials) {
     seen.push_back(static_cast<double>(first_within(course.visited, kWithin)));
     seconds += course.seconds;
   }
-  std::string text = fmt::format("{:16} {:>13} {:>13} {:>13} {:>13} {:>4} {:>4}", standings.name,
-                                 trials_cell(first, 0.5, trials), trials_cell(first, 0.9, trials),
-                                 trials_cell(kept, 0.5, trials), trials_cell(kept, 0.9, trials),
-                                 trials_text(quantile(seen, 0.5), trials), trials_text(quantile(seen, 0.9), trials));
+  std::string text = fmt::format(
+      "{:16} {:>13} {:>13} {:>13} {:>13} {:>4} {:>4}", standings.name, trials_cell(first, 0.5, trials),
+      trials_cell(first, 0.9, trials), trials_cell(kept, 0.5, trials), trials_cell(kept, 0.9, trials),
+      trials_text(quantile(seen, 0.5), trials), trials_text(quantile(seen, 0.9), trials));
   for (const std::size_t after : {10U, 20U, 30U}) {
     if (after > trials) continue;
     std::vector<double> regret;
@@ -129,7 +129,8 @@ std::string row(const Standings& standings, std::size_t trials) {
     const auto [low, high] = spread(regret, mean);
     text += fmt::format(" {:>17}", fmt::format("{:.2f} ({:.2f}-{:.2f})", mean(regret), low, high));
   }
-  return text + fmt::format(" {:>6.0f}", 1000 * seconds / static_cast<double>(standings.courses.size() * trials));
+  return text +
+         fmt::format(" {:>6.0f}", 1000 * seconds / static_cast<double>(standings.courses.size() * trials));
 }
 
 }  // namespace
@@ -152,7 +153,8 @@ std::string_view word(Contender contender) {
   return "";
 }
 
-Course play(const Prior& prior, Contender contender, const Match& match, std::size_t trials, std::string* log) {
+Course play(const Prior& prior, Contender contender, const Match& match, std::size_t trials,
+            std::string* log) {
   VirtualCluster cluster(prior, match.shape, match.number, match.seed);
   const Player player = benchmarks::player(prior, contender, cluster, match.seed);
   const auto regret_of = [&](const Point& point) { return 1 - cluster.truth(point) / cluster.optimum(); };
@@ -172,10 +174,10 @@ Course play(const Prior& prior, Contender contender, const Match& match, std::si
       regret = recommended ? regret_of(*recommended) : 1;
       best_visited = std::min(best_visited, regret_of(decision.point));
       if (log != nullptr) {
-        *log += fmt::format("{:3} {:14} {:8.1f} regret {:6.2f} %  recommended {:6.2f} %  {}#{}  {}\n", trial + 1,
-                            search::word(result.state), result.objective, 100 * regret_of(decision.point),
-                            100 * regret, search::describe(prior.space, decision.point), decision.repeat,
-                            decision.why);
+        *log += fmt::format("{:3} {:14} {:8.1f} regret {:6.2f} %  recommended {:6.2f} %  {}#{}  {}\n",
+                            trial + 1, search::word(result.state), result.objective,
+                            100 * regret_of(decision.point), 100 * regret,
+                            search::describe(prior.space, decision.point), decision.repeat, decision.why);
       }
     }
     course.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -198,10 +200,11 @@ std::size_t kept_within(const std::vector<double>& regret, double within) {
 
 std::string table(const std::vector<Standings>& standings, std::size_t trials) {
   std::string text = fmt::format(
-      "{:16} {:^27} {:^27} {:^9}  {:^53}\n{:16} {:>13} {:>13} {:>13} {:>13} {:>4} {:>4} {:>17} {:>17} {:>17} {:>6}\n",
-      "", "recommended within 1 %", "and from then on", "visited", "mean regret of the recommended, %", "planner",
-      "median", "90th pct.", "median", "90th pct.", "med.", "90th", "10 trials", "20 trials", "30 trials",
-      "ms");
+      "{:16} {:^27} {:^27} {:^9}  {:^53}\n{:16} {:>13} {:>13} {:>13} {:>13} {:>4} {:>4} {:>17} {:>17} {:>17} "
+      "{:>6}\n",
+      "", "recommended within 1 %", "and from then on", "visited", "mean regret of the recommended, %",
+      "planner", "median", "90th pct.", "median", "90th pct.", "med.", "90th", "10 trials", "20 trials",
+      "30 trials", "ms");
   for (const Standings& one : standings) text += row(one, trials) + "\n";
   return text;
 }

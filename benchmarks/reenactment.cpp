@@ -3,11 +3,13 @@
 //
 // - 3,475 tokens/s/GPU of Mixtral-8x22B in BF16 at TP1 PP4 VPP2 EP8 MBS1 (rocm-blogs, primus-projection,
 //   labelled 8 nodes) fixes the level;
-// - tokens/s/GPU of Qwen3-235B at PP4 EP8 under six schedules (Primus, docs/tech_blogs/primus_pipeline) fix the
+// - tokens/s/GPU of Qwen3-235B at PP4 EP8 under six schedules (Primus, docs/tech_blogs/primus_pipeline) fix
+// the
 //   schedules: relative to 1F1B, the reference layout gains as much as was measured there.
 //
-// A trial costs the 25 minutes that the tuning blog counts (rocm-blogs, primus-tuning-agent: 30 trials, of which
-// the memory filter rejected 7, "about 175 GPU-minutes"). Memory is as projected: no peak was published.
+// A trial costs the 25 minutes that the tuning blog counts (rocm-blogs, primus-tuning-agent: 30 trials, of
+// which the memory filter rejected 7, "about 175 GPU-minutes"). Memory is as projected: no peak was
+// published.
 #include "reenactment.h"
 
 #include <fmt/format.h>
@@ -38,8 +40,11 @@ struct Ladder {
   const char* vpp;
   double published;
 };
-constexpr Ladder kLadder[] = {{"interleaved", "4", 3024.5}, {"zb-h1", "1", 2963.1}, {"zb-v", "2", 2952.7},
-                              {"v-half", "2", 2912.9},      {"v-min", "2", 2200.6}};
+constexpr Ladder kLadder[] = {{"interleaved", "4", 3024.5},
+                              {"zb-h1", "1", 2963.1},
+                              {"zb-v", "2", 2952.7},
+                              {"v-half", "2", 2912.9},
+                              {"v-min", "2", 2200.6}};
 
 std::size_t axis_of(const Prior& prior, std::string_view name) {
   return static_cast<std::size_t>(std::ranges::find(prior.space.axes, name, &search::Axis::name) -
@@ -60,7 +65,9 @@ Point published(const CaseStudy& study, std::string_view schedule, std::string_v
   return point;
 }
 
-double projected(const Prior& prior, const Point& point) { return prior.legal[prior.find(point).value()].objective; }
+double projected(const Prior& prior, const Point& point) {
+  return prior.legal[prior.find(point).value()].objective;
+}
 
 /// Worth of each legal point as a multiple of its projection.
 std::vector<double> calibrated(const CaseStudy& study, std::map<std::string, double>& by_schedule) {
@@ -111,7 +118,8 @@ Ended search_on(const Prior& believed, VirtualCluster& cluster, bool knows_memor
 
 std::string memory_text(const Prior& prior, const Ended& aware, const Ended& blind) {
   const auto above = std::ranges::count_if(prior.legal, [&](const auto& c) { return !prior.fits(c); });
-  const double minutes = kTrialMinutes * (static_cast<double>(blind.out_of_memory) - static_cast<double>(aware.out_of_memory));
+  const double minutes =
+      kTrialMinutes * (static_cast<double>(blind.out_of_memory) - static_cast<double>(aware.out_of_memory));
   return fmt::format(
       "Memory\n"
       "  {} of {} legal layouts are projected above the memory of the card and were never proposed for it\n"
@@ -134,9 +142,11 @@ std::string reenactment(const CaseStudy& study) {
   const Ended aware = search_on(prior, cluster, true);
   const Ended blind = search_on(blind_prior, cluster, false);
 
-  std::string text = "Mixtral-8x22B on a virtual mi355x:8x8, calibrated to published runs\n  factors on the projection:";
+  std::string text =
+      "Mixtral-8x22B on a virtual mi355x:8x8, calibrated to published runs\n  factors on the projection:";
   for (const auto& [name, factor] : by_schedule) text += fmt::format(" {} {:.3f}", name, factor);
-  const auto best = std::ranges::max_element(prior.legal, {}, [&](const auto& c) { return cluster.truth(c.point); });
+  const auto best =
+      std::ranges::max_element(prior.legal, {}, [&](const auto& c) { return cluster.truth(c.point); });
   const auto certified = std::ranges::max_element(
       prior.legal, {}, [&](const auto& c) { return prior.fits(c) ? c.objective : 0.0; });
   text += fmt::format(
@@ -145,12 +155,14 @@ std::string reenactment(const CaseStudy& study) {
       "  optimum of the projection {:7.1f} on the cluster  {}\n"
       "  true optimum              {:7.1f}  {}\n",
       cluster.truth(study.own.value()), cluster.truth(certified->point),
-      search::describe(prior.space, certified->point), cluster.optimum(), search::describe(prior.space, best->point));
+      search::describe(prior.space, certified->point), cluster.optimum(),
+      search::describe(prior.space, best->point));
   if (aware.recommended) {
     const double worth = cluster.truth(aware.recommended->point);
     text += fmt::format(
         "  recommended after {} trials {:5.1f}  {}\n"
-        "  {:+.1f} % against the published layout, {:.2f} % below the true optimum; within 1 % after {} trials\n",
+        "  {:+.1f} % against the published layout, {:.2f} % below the true optimum; within 1 % after {} "
+        "trials\n",
         aware.history.size(), worth, search::describe(prior.space, aware.recommended->point),
         100 * (worth / cluster.truth(study.own.value()) - 1), 100 * (1 - worth / cluster.optimum()),
         aware.first_within);

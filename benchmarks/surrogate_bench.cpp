@@ -48,8 +48,8 @@ std::vector<Match> matches_of(const Flags& flags, Shape shape) {
   return matches;
 }
 
-std::vector<Course> play_all(const search::Prior& prior, Contender contender, const std::vector<Match>& matches,
-                             const Flags& flags) {
+std::vector<Course> play_all(const search::Prior& prior, Contender contender,
+                             const std::vector<Match>& matches, const Flags& flags) {
   std::vector<Course> courses(matches.size());
   std::vector<std::string> logs(matches.size());
   base::parallel_for(matches.size(), 1, flags.threads, [&](std::size_t i, std::size_t) {
@@ -74,7 +74,8 @@ void contest(const search::Prior& prior, const Flags& flags) {
       if (!flags.shape.empty() && flags.shape != word(shape)) continue;
       std::vector<Course> courses = play_all(prior, contender, matches_of(flags, shape), flags);
       all.courses.insert(all.courses.end(), courses.begin(), courses.end());
-      if (contender == Contender::kSurrogate) by_cluster.push_back({std::string(word(shape)), std::move(courses)});
+      if (contender == Contender::kSurrogate)
+        by_cluster.push_back({std::string(word(shape)), std::move(courses)});
     }
     overall.push_back(std::move(all));
   }
@@ -85,7 +86,8 @@ void contest(const search::Prior& prior, const Flags& flags) {
       fmt::print("  {}\n", VirtualCluster(prior, match.shape, match.number, match.seed).description());
     }
   }
-  fmt::print("\nAll clusters together (in brackets: 90 % interval over resampled runs)\n{}\n", table(overall, kTrials));
+  fmt::print("\nAll clusters together (in brackets: 90 % interval over resampled runs)\n{}\n",
+             table(overall, kTrials));
   if (!by_cluster.empty()) fmt::print("The surrogate by cluster\n{}\n", table(by_cluster, kTrials));
 }
 

@@ -111,11 +111,13 @@ Interaction interaction_of(Shape shape, std::size_t rows, std::size_t columns, s
       fill(result, [&](std::size_t, std::size_t) { return draws.between(-kStrength, kStrength); });
       break;
     case Shape::kSmooth:
-      fill(result, [&](std::size_t u, std::size_t v) { return direction * place(u, rows) * place(v, columns); });
+      fill(result,
+           [&](std::size_t u, std::size_t v) { return direction * place(u, rows) * place(v, columns); });
       break;
     case Shape::kBlocks:
-      fill(result,
-           [&](std::size_t u, std::size_t v) { return (u >= cut_row) == (v >= cut_column) ? direction : -direction; });
+      fill(result, [&](std::size_t u, std::size_t v) {
+        return (u >= cut_row) == (v >= cut_column) ? direction : -direction;
+      });
       break;
     case Shape::kOneGains:
       fill(result, [&](std::size_t u, std::size_t v) { return u == row && v == column ? kStrength : 0.0; });
@@ -178,8 +180,8 @@ VirtualCluster::VirtualCluster(const Prior& prior, Shape shape, std::uint64_t nu
     factors.push_back(1 + interaction.share[point[a] * interaction.columns + point[b]]);
     broken_[i] = point[broken_axis] == broken_value;
   }
-  description_ = fmt::format("{} × {} {}, {}={} never works", prior.space.axes[a].name, prior.space.axes[b].name,
-                             word(shape), prior.space.axes[broken_axis].name,
+  description_ = fmt::format("{} × {} {}, {}={} never works", prior.space.axes[a].name,
+                             prior.space.axes[b].name, word(shape), prior.space.axes[broken_axis].name,
                              prior.space.axes[broken_axis].values[broken_value]);
   settle(factors);
 }
