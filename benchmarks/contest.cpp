@@ -11,6 +11,7 @@
 
 #include "baselines.h"
 #include "search/surrogate.h"
+#include "search/sweep.h"
 
 namespace sextant::benchmarks {
 namespace {
@@ -21,6 +22,7 @@ using search::Prior;
 
 constexpr double kWithin = 0.01;
 constexpr std::size_t kResamples = 2000;
+constexpr std::size_t kSweepTrials = 6;  ///< a fifth of 30, as tuner/measured_planner.cpp has it
 
 search::ScaleChoice exactly(double value) { return {{value}, {0.0}}; }
 
@@ -53,10 +55,38 @@ Player surrogate(const Prior& prior, search::SurrogateOptions options) {
   return {std::move(planner), std::move(recommend)};
 }
 
-Player player(const Prior& prior, Contender contender, const VirtualCluster& cluster, std::uint64_t seed) {
+/// A sweep until it stops, then another planner.
+class AfterSweep : public search::Planner {
+ public:
+  AfterSweep(search::Sweep sweep, std::unique_ptr<search::Planner> then)
+      : sweep_(std::move(sweep)), then_(std::move(then)) {}
+  std::string_view name() const override { return "auto"; }
+  search::Decision next(const History& history, const search::TrialBudget& budget) override {
+    search::Decision decision = sweep_.next(history, budget);
+    return decision.kind == search::DecisionKind::kTrial ? decision : then_->next(history, budget);
+  }
+
+ private:
+  search::Sweep sweep_;
+  std::unique_ptr<search::Planner> then_;
+};
+
+Player after_sweep(const CaseStudy& study) {
+  Player player = surrogate(study.prior, {});
+  search::Sweep sweep(study.prior, study.own.value(),
+                      {.order = search::SweepOrder::kValueAnAxis, .most_trials = kSweepTrials});
+  player.planner = std::make_unique<AfterSweep>(std::move(sweep), std::move(player.planner));
+  return player;
+}
+
+Player player(const CaseStudy& study, Contender contender, const VirtualCluster& cluster,
+              std::uint64_t seed) {
+  const Prior& prior = study.prior;
   switch (contender) {
     case Contender::kSurrogate:
       return surrogate(prior, {});
+    case Contender::kAfterSweep:
+      return after_sweep(study);
     case Contender::kTold:
       return surrogate(prior, told(cluster));
     case Contender::kProjectedOrder:
@@ -139,6 +169,8 @@ std::string_view word(Contender contender) {
   switch (contender) {
     case Contender::kSurrogate:
       return "surrogate";
+    case Contender::kAfterSweep:
+      return "sweep, surrogate";
     case Contender::kTold:
       return "told";
     case Contender::kProjectedOrder:
@@ -153,10 +185,11 @@ std::string_view word(Contender contender) {
   return "";
 }
 
-Course play(const Prior& prior, Contender contender, const Match& match, std::size_t trials,
+Course play(const CaseStudy& study, Contender contender, const Match& match, std::size_t trials,
             std::string* log) {
+  const Prior& prior = study.prior;
   VirtualCluster cluster(prior, match.shape, match.number, match.seed);
-  const Player player = benchmarks::player(prior, contender, cluster, match.seed);
+  const Player player = benchmarks::player(study, contender, cluster, match.seed);
   const auto regret_of = [&](const Point& point) { return 1 - cluster.truth(point) / cluster.optimum(); };
   Course course;
   History history;

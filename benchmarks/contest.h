@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "search/prior.h"
+#include "case_study.h"
 #include "virtual_cluster.h"
 
 namespace sextant::benchmarks {
 
 enum class Contender {
   kSurrogate,
+  kAfterSweep,  ///< the surrogate after a sweep of 6 trials from the workload's own layout, as `--planner
+                ///< auto`
   kTold,  ///< the surrogate, told which two axes interact, how strongly, and the noise: what trials can show
   kProjectedOrder,
   kRandom,
@@ -37,7 +39,7 @@ struct Course {
 };
 
 /// One search of `trials` trials. `log` (may be null) receives a line a trial.
-Course play(const search::Prior& prior, Contender contender, const Match& match, std::size_t trials,
+Course play(const CaseStudy& study, Contender contender, const Match& match, std::size_t trials,
             std::string* log = nullptr);
 
 /// Table rows of what the courses of one planner reached.

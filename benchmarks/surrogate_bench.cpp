@@ -48,12 +48,12 @@ std::vector<Match> matches_of(const Flags& flags, Shape shape) {
   return matches;
 }
 
-std::vector<Course> play_all(const search::Prior& prior, Contender contender,
-                             const std::vector<Match>& matches, const Flags& flags) {
+std::vector<Course> play_all(const CaseStudy& study, Contender contender, const std::vector<Match>& matches,
+                             const Flags& flags) {
   std::vector<Course> courses(matches.size());
   std::vector<std::string> logs(matches.size());
   base::parallel_for(matches.size(), 1, flags.threads, [&](std::size_t i, std::size_t) {
-    courses[i] = play(prior, contender, matches[i], kTrials, flags.log ? &logs[i] : nullptr);
+    courses[i] = play(study, contender, matches[i], kTrials, flags.log ? &logs[i] : nullptr);
   });
   for (const std::string& log : logs) fmt::print("{}", log);
   return courses;
@@ -63,16 +63,17 @@ bool wanted(const std::vector<std::string>& names, std::string_view name) {
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
 
-void contest(const search::Prior& prior, const Flags& flags) {
+void contest(const CaseStudy& study, const Flags& flags) {
   std::vector<Standings> overall;
   std::vector<Standings> by_cluster;
-  for (const Contender contender : {Contender::kSurrogate, Contender::kTold, Contender::kProjectedOrder,
-                                    Contender::kRandom, Contender::kParzen, Contender::kAnnealing}) {
+  for (const Contender contender :
+       {Contender::kSurrogate, Contender::kAfterSweep, Contender::kTold, Contender::kProjectedOrder,
+        Contender::kRandom, Contender::kParzen, Contender::kAnnealing}) {
     if (!wanted(flags.planners, word(contender))) continue;
     Standings all{std::string(word(contender)), {}};
     for (const Shape shape : kShapes) {
       if (!flags.shape.empty() && flags.shape != word(shape)) continue;
-      std::vector<Course> courses = play_all(prior, contender, matches_of(flags, shape), flags);
+      std::vector<Course> courses = play_all(study, contender, matches_of(flags, shape), flags);
       all.courses.insert(all.courses.end(), courses.begin(), courses.end());
       if (contender == Contender::kSurrogate)
         by_cluster.push_back({std::string(word(shape)), std::move(courses)});
@@ -83,7 +84,7 @@ void contest(const search::Prior& prior, const Flags& flags) {
   if (flags.set != "drawn") {
     for (const Shape shape : kShapes) {
       const Match match = matches_of(flags, shape).front();
-      fmt::print("  {}\n", VirtualCluster(prior, match.shape, match.number, match.seed).description());
+      fmt::print("  {}\n", VirtualCluster(study.prior, match.shape, match.number, match.seed).description());
     }
   }
   fmt::print("\nAll clusters together (in brackets: 90 % interval over resampled runs)\n{}\n",
@@ -109,6 +110,6 @@ int main(int count, char** arguments) {
   if (flags.reenact) {
     fmt::print("{}", reenactment(study));
   } else {
-    contest(study.prior, flags);
+    contest(study, flags);
   }
 }
