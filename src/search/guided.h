@@ -50,6 +50,8 @@ class Guided : public Planner {
   std::string_view name() const override { return "guided"; }
   Decision next(const History& history, const TrialBudget& budget) override;
 
+  /// Of the same trials: for what it would recommend.
+  Surrogate& surrogate() { return surrogate_; }
   /// Proposals the proposer may still run against the surrogate's will.
   int credit() const { return state_.credit; }
   /// Why the proposer is not asked any more; empty while it is.

@@ -12,15 +12,6 @@ namespace {
 /// How many starts are tried before the sweep gives up.
 constexpr std::size_t kMostStarts = 8;
 
-std::string text_of(const Space& space, const std::vector<Setting>& settings) {
-  std::string text;
-  for (const Setting& setting : settings) {
-    if (!text.empty()) text += ' ';
-    text += space.axes[setting.axis].name + "=" + space.axes[setting.axis].values[setting.value];
-  }
-  return text;
-}
-
 std::string joined(const std::vector<std::string>& sentences) {
   std::string text;
   for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
@@ -204,6 +195,14 @@ class Table {
     for (Turn& turn : turns) {
       for (Effect& effect : turn.effects) table.effects.push_back(std::move(effect));
     }
+    if (options_.order == SweepOrder::kAxisByAxis) return;
+    std::map<std::size_t, std::size_t> values_before;
+    std::map<Setting, std::size_t> turn_of;
+    for (const Effect& effect : table.effects) {
+      turn_of[effect.settings.front()] = values_before[effect.settings.front().axis]++;
+    }
+    std::ranges::stable_sort(table.effects, {},
+                             [&](const Effect& e) { return turn_of[e.settings.front()] > 0; });
   }
 
   bool won(const Effect& effect) const {
@@ -249,6 +248,19 @@ Prediction projected(const Prior& prior, const Point& point) {
   return prediction;
 }
 
+/// "vpp=4, everything else as at the start: projected +1.2 %"
+std::string reason(const Prior& prior, const Effect& effect) {
+  std::string why = effect.settings.size() > 1 ? "two gains combined: " : "";
+  why += describe(prior.space, effect.settings) + ", everything else as at the start";
+  if (!effect.also_changed.empty()) {
+    why += fmt::format(" except {}, without which it is illegal or does not fit",
+                       describe(prior.space, effect.also_changed));
+  }
+  if (effect.projected_change != 0)
+    why += fmt::format(": projected {:+.1f} %", 100 * effect.projected_change);
+  return why;
+}
+
 }  // namespace
 
 std::string_view word(Rejection rejection) {
@@ -268,6 +280,34 @@ std::string_view word(Rejection rejection) {
 EffectTable effect_table(const Prior& prior, const Point& start, const History& history,
                          const SweepOptions& options) {
   return Table(prior, history, options).build(start);
+}
+
+EffectTable projected_effects(const Prior& prior, const Point& start, const SweepOptions& options) {
+  EffectTable table = effect_table(prior, start, {}, options);
+  if (!table.start) return table;
+  History history;
+  const auto run_by_projection = [&](const Point& point) {
+    const auto index = prior.find(point);
+    if (!index || next_repeat(history, point) > 0) return;
+    TrialResult result;
+    result.objective = prior.legal[*index].objective;
+    result.peak_bytes = prior.legal[*index].peak_bytes;
+    history.push_back({.point = point, .repeat = 0, .result = std::move(result)});
+  };
+  run_by_projection(*table.start);
+  for (const Effect& effect : table.effects) {
+    if (effect.rejection == Rejection::kNone) run_by_projection(effect.point);
+  }
+  return effect_table(prior, start, history, options);
+}
+
+std::string describe(const Space& space, const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings) {
+    const Axis& axis = space.axes[setting.axis];
+    text += (text.empty() ? "" : " ") + axis.name + "=" + axis.values[setting.value];
+  }
+  return text;
 }
 
 std::vector<Setting> losing_settings(const EffectTable& table, const Prior& prior, double clear_loss) {
@@ -318,12 +358,14 @@ Prior without_settings(const Prior& prior, const std::vector<Setting>& settings)
 Decision Sweep::next(const History& history, const TrialBudget&) {
   Decision decision;
   decision.planner = name();
-  const EffectTable table = effect_table(prior_, start_, history, options_);
-  if (!table.start) {
+  const auto stop = [&](std::string why) {
     decision.kind = DecisionKind::kStop;
-    decision.why = table.note;
+    decision.why = std::move(why);
     return decision;
-  }
+  };
+  if (history.size() >= options_.most_trials) return stop("the sweep's share of the trials is spent");
+  const EffectTable table = effect_table(prior_, start_, history, options_);
+  if (!table.start) return stop(table.note);
   const auto propose = [&](const Point& point, std::string why) {
     decision.point = point;
     decision.repeat = next_repeat(history, point);
@@ -332,23 +374,16 @@ Decision Sweep::next(const History& history, const TrialBudget&) {
     return decision;
   };
   if (!table.standing || table.standing->measured == 0) {
-    return propose(*table.start, table.note.empty() ? "the start of the sweep" : table.note);
+    return propose(*table.start,
+                   table.note.empty() ? "the start, with which all others are compared" : table.note);
   }
   for (const auto* effects : {&table.effects, &table.combinations}) {
     for (const Effect& effect : *effects) {
       if (!Table::tried(effect) || settled(history, effect.point, options_)) continue;
-      std::string why = text_of(prior_.space, effect.settings) + ", everything else as at the start";
-      if (!effect.also_changed.empty()) {
-        why += fmt::format(" except {}, without which it is illegal or does not fit",
-                           text_of(prior_.space, effect.also_changed));
-      }
-      if (effect.settings.size() > 1) why = "two gains combined: " + why;
-      return propose(effect.point, std::move(why));
+      return propose(effect.point, reason(prior_, effect));
     }
   }
-  decision.kind = DecisionKind::kStop;
-  decision.why = "every axis was moved and every pair of gains combined";
-  return decision;
+  return stop("every axis was moved and every pair of gains combined");
 }
 
 }  // namespace sextant::search

@@ -9,6 +9,7 @@
 // combine; finding the best point is the business of other planners.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,7 +59,15 @@ struct EffectTable {
   std::vector<Effect> combinations{};  ///< best expected first; empty until all effects are known
 };
 
+enum class SweepOrder {
+  kAxisByAxis,   ///< all values of an axis, then the next axis
+  kValueAnAxis,  ///< one value of every axis, each the best projected, then the other values
+};
+
 struct SweepOptions {
+  SweepOrder order = SweepOrder::kAxisByAxis;
+  /// The sweep stops once the history has so many trials, for those who give it a share of theirs.
+  std::size_t most_trials = std::numeric_limits<std::size_t>::max();
   /// A gain below this is no gain: noise of a measurement.
   double least_gain = 0.005;
   /// At most so many other axes may change to make a value legal.
@@ -72,6 +81,12 @@ struct SweepOptions {
 /// run, the next.
 EffectTable effect_table(const Prior& prior, const Point& start, const History& history,
                          const SweepOptions& options = {});
+
+/// The table as if every effect had been run and had given its projection: what a sweep is expected to show.
+EffectTable projected_effects(const Prior& prior, const Point& start, const SweepOptions& options = {});
+
+/// "tp=2 vpp=1" for messages.
+std::string describe(const Space& space, const std::vector<Setting>& settings);
 
 /// Settings that lose by more than `clear_loss` wherever they were tried, or never ran; never the only value
 /// left of an axis, and never the start's own.

@@ -14,9 +14,8 @@ namespace sextant::tuner {
 /// points.
 search::Point sweep_start(const MeasuredSetup& setup);
 
-/// A sweep of at most `most_trials`: the start, then one value an axis, those with the most to gain first,
-/// then the other values. A whole sweep (search::Sweep) would spend them on the values of one axis. The setup
-/// must outlive the planner.
+/// A sweep that stops when the search has run `most_trials`. It tries one value of every axis before the
+/// other values: a whole sweep would spend its few trials on one axis. The setup must outlive the planner.
 std::unique_ptr<search::Planner> short_sweep(const MeasuredSetup& setup, std::size_t most_trials);
 
 /// The document of `tune --planner sweep` without trials (docs/reference/json.md).
