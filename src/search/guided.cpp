@@ -9,10 +9,8 @@
 namespace sextant::search {
 namespace {
 
-/// A credit below this ends the requests.
+/// A credit below this ends the requests: proposals that promised as much have failed as well.
 constexpr int kLeastCredit = -1;
-/// Without credit, a proposal must promise this share of the gain of the surrogate's candidate.
-constexpr double kCloseShare = 0.5;
 constexpr std::size_t kNearest = 3;
 
 /// The first trial that says something of `point`.
@@ -22,6 +20,15 @@ std::optional<std::size_t> tried_in(const History& history, const Point& point) 
   });
   if (found == history.end()) return std::nullopt;
   return static_cast<std::size_t>(found - history.begin());
+}
+
+/// The best single result; 0 when nothing ran.
+double best_of(const History& history) {
+  double best = 0;
+  for (const Trial& trial : history) {
+    if (trial.result.state == TrialState::kOk) best = std::max(best, trial.result.objective);
+  }
+  return best;
 }
 
 }  // namespace
@@ -62,8 +69,8 @@ const Decision& Guided::decide(const TrialBudget& budget) {
 void Guided::settle(const Trial& trial) {
   const bool followed = state_.wager && trial.point == state_.decision->point;
   if (followed && speaks_of_point(trial.result.state)) {
-    const bool won = trial.result.state == TrialState::kOk && trial.result.objective > state_.wager->expected;
-    state_.credit = won ? std::min(state_.credit + 1, options_.most_credit) : state_.credit - 1;
+    const bool won = trial.result.state == TrialState::kOk && trial.result.objective > state_.wager->to_beat;
+    if (!won) --state_.credit;
     if (state_.credit < kLeastCredit)
       silence("its proposals did worse than the surrogate's own candidates were expected to");
   }
@@ -72,9 +79,11 @@ void Guided::settle(const Trial& trial) {
   state_.wager.reset();
 }
 
-double Guided::least_gain(const Decision& own) const {
-  if (state_.credit > 0 || own.kind == DecisionKind::kStop) return 0;
-  return own.predicted.gain * (state_.credit == 0 ? kCloseShare : 1);
+bool Guided::deserves_trial(const Prediction& proposal, const Decision& own) const {
+  if (own.kind == DecisionKind::kStop) return state_.credit > 0;
+  if (proposal.objective < options_.plausible_share * own.predicted.objective) return false;
+  if (state_.credit > 0 && best_of(state_.history) > 0) return true;
+  return proposal.gain >= own.predicted.gain && proposal.objective >= own.predicted.objective;
 }
 
 std::optional<Decision> Guided::proposed(const Decision& own) {
@@ -85,10 +94,11 @@ std::optional<Decision> Guided::proposed(const Decision& own) {
   for (const Proposal& proposal : state_.queue) points.push_back(proposal.point);
   const std::vector<Opinion> opinions = surrogate_.opinions(state_.history, points);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    if (opinions[i].predicted.gain < least_gain(own) && points[i] != own.point) continue;
+    if (points[i] != own.point && !deserves_trial(opinions[i].predicted, own)) continue;
     const Proposal chosen = state_.queue[i];
     state_.queue.erase(state_.queue.begin() + static_cast<std::ptrdiff_t>(i));
-    if (chosen.point != own.point) state_.wager = Wager{.expected = own.predicted.objective};
+    if (chosen.point != own.point)
+      state_.wager = Wager{.to_beat = std::max(own.predicted.objective, best_of(state_.history))};
     return Decision{.kind = DecisionKind::kTrial,
                     .planner = std::string(proposer_.name()),
                     .point = chosen.point,

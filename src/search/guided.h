@@ -6,10 +6,12 @@
 //
 // Idea. Before each trial both name a candidate, and the surrogate says what it expects of both. A proposal
 // that promises as much as the surrogate's own candidate costs nothing and is run. One that promises less
-// needs credit. There is one credit to begin with; a trial that does better than the surrogate expected of
-// the candidate it displaced earns one, a trial that does not loses one. Without credit a proposal must come
-// close to the surrogate's candidate, below that it must be no worse, and then the proposer is not asked any
-// more. So a proposer that is always wrong costs one trial, and one that is right is followed.
+// stakes the proposer's credit: if its trial becomes the best so far and does better than the surrogate
+// expected of the candidate that it displaced, the credit stands; if not, it is lost, and from then on only
+// proposals are run that promise as much. Credit is staked once something has run: before that there is
+// nothing to be better than, and the first trial teaches most where the projection is highest. So a proposer
+// that is always wrong costs one trial, and one that is right is followed. Not even credit buys a trial of
+// what is projected hopelessly slower: errors of the projection between layouts of one model have bounds.
 //
 // Proposals that are illegal, projected not to fit, or tried before come back with the reason and the nearest
 // legal points; they cost no trial, and only so many are taken.
@@ -36,8 +38,11 @@ struct GuidedOptions {
   std::size_t wanted = 6;            ///< proposals a request
   std::size_t most_requests = 12;    ///< of the whole search
   std::size_t most_rejections = 24;  ///< of the whole search
-  int first_credit = 1;
-  int most_credit = 3;
+  int first_credit = 1;              ///< how many trials it may lose
+  /// A proposal that is expected to reach less than this share of the surrogate's own candidate is passed
+  /// over: the largest errors of the projection between layouts of one model are about 30 %
+  /// (docs/accuracy.md).
+  double plausible_share = 0.7;
 };
 
 class Guided : public Planner {
@@ -52,7 +57,7 @@ class Guided : public Planner {
 
   /// Of the same trials: for what it would recommend.
   Surrogate& surrogate() { return surrogate_; }
-  /// Proposals the proposer may still run against the surrogate's will.
+  /// How many trials against the surrogate's judgement it may still lose.
   int credit() const { return state_.credit; }
   /// Why the proposer is not asked any more; empty while it is.
   const std::string& silent_because() const { return state_.silent_because; }
@@ -60,7 +65,7 @@ class Guided : public Planner {
  private:
   /// What a proposal's trial is judged by.
   struct Wager {
-    double expected = 0;  ///< what the surrogate expected of its own candidate
+    double to_beat = 0;  ///< the best so far, and what the surrogate expected of its own candidate
   };
   /// All that depends on the history; forgotten when one is asked for that does not continue it.
   struct State {
@@ -84,7 +89,7 @@ class Guided : public Planner {
   void reject(const Proposal& proposal, std::string reason);
   void drop_tried();
   void silence(std::string why);
-  double least_gain(const Decision& own) const;
+  bool deserves_trial(const Prediction& proposal, const Decision& own) const;
 
   const Prior& prior_;
   Proposer& proposer_;
