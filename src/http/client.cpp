@@ -111,8 +111,8 @@ FailureKind kind_of(CURLcode code) {
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_CONNECT:
     case CURLE_PROXY:
+    case CURLE_SSL_CONNECT_ERROR:  // also a reset within the handshake
       return FailureKind::kConnect;
-    case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
