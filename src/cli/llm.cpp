@@ -50,7 +50,7 @@ Json model_json(const llm::ModelCheck& check) {
           {"key", check.key_source.empty() ? Json() : Json(check.key_source)},
           {"key_missing", check.key_missing},
           {"contacted", !check.probes.empty()},
-          {"reachable", check.probes.empty() ? Json() : Json(check.reachable)},
+          {"reachable", check.reachable ? Json(*check.reachable) : Json()},
           {"structured_output", check.schema_mode},
           {"probes", probes},
           {"price", check.price ? rates_json(check.price->rates) : Json()},
@@ -145,7 +145,7 @@ int list_keys(const Flags& flags) {
 
 /// A provider that cannot be reached is no verdict on the model.
 int status_of(const std::vector<llm::ModelCheck>& checks) {
-  const auto silent = [](const llm::ModelCheck& check) { return !check.probes.empty() && !check.reachable; };
+  const auto silent = [](const llm::ModelCheck& check) { return check.reachable == false; };
   if (std::ranges::any_of(checks, silent)) return kOutsideFailed;
   return std::ranges::all_of(checks, &llm::ModelCheck::usable) ? kDone : kAnswerIsNo;
 }

@@ -108,11 +108,14 @@ bool is_final(const std::optional<Fault>& fault) {
                    fault->kind == FaultKind::kCancelled);
 }
 
-/// Some answer came, if only an error.
-bool was_reached(const std::optional<Fault>& fault) {
-  return !fault || (fault->kind != FaultKind::kUnreachable && fault->kind != FaultKind::kTimeout &&
-                    fault->kind != FaultKind::kBroken && fault->kind != FaultKind::kDeadline &&
-                    fault->kind != FaultKind::kCircuitOpen);
+/// Whether some answer came, if only an error. A call that the budget stopped says nothing.
+void note_reached(const std::optional<Fault>& fault, std::optional<bool>& reachable) {
+  if (fault && (fault->kind == FaultKind::kBudget || fault->kind == FaultKind::kCancelled)) return;
+  const bool silent =
+      fault && (fault->kind == FaultKind::kUnreachable || fault->kind == FaultKind::kTimeout ||
+                fault->kind == FaultKind::kBroken || fault->kind == FaultKind::kDeadline ||
+                fault->kind == FaultKind::kCircuitOpen);
+  reachable = reachable.value_or(false) || !silent;
 }
 
 void run_probes(Client& client, const World& world, ModelCheck& check) {
@@ -121,7 +124,7 @@ void run_probes(Client& client, const World& world, ModelCheck& check) {
   for (const auto& [name, ask] : probes) {
     const double begin_s = world.now_s();
     const Outcome outcome = ask(client);
-    check.reachable = check.reachable || was_reached(outcome.fault);
+    note_reached(outcome.fault, check.reachable);
     check.charged.tokens += outcome.charged.tokens;
     check.charged.usd += outcome.charged.usd;
     check.probes.push_back({.name = name,

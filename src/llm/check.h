@@ -34,7 +34,7 @@ struct ModelCheck {
   std::optional<Price> price{};
   std::optional<double> run_usd{};  ///< empty: no price is known
   std::vector<Probe> probes{};      ///< empty: not contacted
-  bool reachable = false;           ///< something answered
+  std::optional<bool> reachable{};  ///< something answered; empty: nothing was sent
   std::string schema_mode{};        ///< how schemas are asked for, after what was learned: "json_schema"
   Amount charged{};
 

@@ -221,7 +221,7 @@ class Conversation {
     if (const auto reason = budget_.reserve(most)) {
       return Fault{.kind = FaultKind::kBudget, .message = "budget reached: " + *reason};
     }
-    Attempt attempt = send(model, request, learned, wire, stream);
+    Attempt attempt = sent_or_charged(model, request, learned, wire, stream, most);
     const Amount real = charge_of(attempt, most, model.price);
     budget_.settle(most, real);
     reply_.charged.tokens += real.tokens;
@@ -232,6 +232,17 @@ class Conversation {
     remember_limits(model, attempt.exchange.response.headers);
     if (!attempt.fault) reply_.response = std::move(attempt.response);
     return attempt.fault;
+  }
+
+  /// An exception of the caller's on_text, or of a replay, must leave nothing set aside.
+  Attempt sent_or_charged(Model& model, const Request& request, const Learned& learned, http::Request& wire,
+                          bool stream, const Amount& most) {
+    try {
+      return send(model, request, learned, wire, stream);
+    } catch (...) {
+      budget_.settle(most, most);
+      throw;
+    }
   }
 
   Attempt send(Model& model, const Request& request, const Learned& learned, http::Request& wire,

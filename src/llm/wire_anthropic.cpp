@@ -189,6 +189,7 @@ class AnthropicStream : public EventReader {
         message_["stop_reason"] = at(data, "delta")["stop_reason"];
       const Json& usage = at(data, "usage");
       if (usage.is_object()) {
+        if (!at(message_, "usage").is_object()) message_["usage"] = Json::object();
         for (const auto& [key, value] : usage.items()) message_["usage"][key] = value;
       }
     } else if (type == "message_stop") {
