@@ -5,7 +5,7 @@ import subprocess
 
 from program import LLAMA, MIXTRAL, MIXTRAL_WORKLOAD, PROGRAM, ROOT, ProgramTest, environment, run_test_file
 
-COMMANDS = ("tune", "project", "compare", "inspect", "list", "schedule", "validate", "calibrate")
+COMMANDS = ("tune", "project", "compare", "inspect", "list", "schedule", "validate", "calibrate", "llm")
 
 
 def run_on_terminal(*arguments, **variables):
