@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -198,7 +199,7 @@ TEST(CorrectionModel, CarriesTheCommonBiasOver) {
 }
 
 Trial trial_of(Point point, TrialState state, double objective = 0, double peak_bytes = 0) {
-  Trial trial{.point = std::move(point)};
+  Trial trial{.point = std::move(point), .repeat = 0, .result = {}};
   trial.result.state = state;
   trial.result.objective = objective;
   trial.result.peak_bytes = peak_bytes;

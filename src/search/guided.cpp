@@ -103,7 +103,7 @@ std::optional<Decision> Guided::proposed(const Decision& own) {
                     .planner = std::string(proposer_.name()),
                     .point = chosen.point,
                     .repeat = next_repeat(state_.history, chosen.point),
-                    .why = chosen.rationale,
+                    .why = chosen.rationale.empty() ? "proposed" : chosen.rationale,
                     .predicted = opinions[i].predicted};
   }
   return std::nullopt;

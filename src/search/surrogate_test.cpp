@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <set>
 
 #include "base/error.h"
@@ -98,7 +101,7 @@ TEST(Surrogate, BeginsWithTheProjectedBest) {
 TEST(Surrogate, FindsTheBestBesideAnInteractionThatTheProjectionDoesNotKnow) {
   const Prior prior = toy();
   Surrogate surrogate(prior, {});
-  const TrialRun run = searched(surrogate, off_at_the_corner, 8);
+  const TrialRun run = searched(surrogate, off_at_the_corner, 14);
   const auto recommended = surrogate.recommend(run.history);
   ASSERT_TRUE(recommended);
   EXPECT_EQ(recommended->point, (Point{3, 1, 1, 0}));
@@ -122,7 +125,7 @@ TEST(Surrogate, ProposesOnlyLegalPointsAndNeverAgainOneThatDidNotRun) {
   Surrogate surrogate(prior, {});
   std::set<Point> broken;
   History history;
-  for (int trial = 0; trial < 30; ++trial) {
+  for (int trial = 0; trial < 15; ++trial) {
     const Decision decision = surrogate.next(history, {});
     if (decision.kind == DecisionKind::kStop) break;
     ASSERT_TRUE(prior.find(decision.point));
@@ -134,7 +137,10 @@ TEST(Surrogate, ProposesOnlyLegalPointsAndNeverAgainOneThatDidNotRun) {
         {decision.point, decision.repeat,
          fails ? ended(TrialState::kFailed) : off_at_the_corner(decision.point, decision.repeat)});
   }
-  EXPECT_LE(broken.size(), 3U) << "after a few failures b=z is known never to work";
+  const std::vector<Point> points{{0, 2, 0, 0}, {0, 1, 0, 0}};
+  const auto opinions = surrogate.opinions(history, points);
+  EXPECT_LT(opinions[0].predicted.probability_runs, 0.1) << "b=z is known never to work";
+  EXPECT_GT(opinions[1].predicted.probability_runs, 0.9);
 }
 
 TEST(Surrogate, ChecksOpinionsOfPointsAndOrdersProposals) {
@@ -215,20 +221,25 @@ TEST(Surrogate, RepeatsWhereWhichOfTwoIsBetterIsInDoubt) {
   EXPECT_GE(next_repeat(run.history, {0}) + next_repeat(run.history, {1}), 5U);
 }
 
+// Peaks of 70, 75, 90 and 95 are projected where 100 fit, and are 20 % higher in truth: 84, 90, 108, 114.
+double projected_peak(const Point& p) { return std::vector<double>{70, 75, 90, 95}[p[0]]; }
+
 TEST(Surrogate, LeavesOutWhatRunsOutOfMemory) {
   Prior prior = toy();
-  for (Candidate& candidate : prior.legal) candidate.peak_bytes = 80 + 5.0 * candidate.point[0];
-  prior.limit_bytes = 100;  // projected peaks 80, 85, 90, 95
+  for (Candidate& candidate : prior.legal) candidate.peak_bytes = projected_peak(candidate.point);
+  prior.limit_bytes = 100;
   Surrogate surrogate(prior, {});
   const Truth truth = [](const Point& p, std::size_t repeat) {
     TrialResult result = p[0] < 2 ? off_at_the_corner(p, repeat) : ended(TrialState::kOutOfMemory);
-    if (p[0] < 2) result.peak_bytes = 1.15 * (80 + 5.0 * p[0]);
+    if (p[0] < 2) result.peak_bytes = 1.2 * projected_peak(p);
     return result;
   };
   const TrialRun run = searched(surrogate, truth, 12);
-  const auto out = std::ranges::count_if(
-      run.history, [](const Trial& trial) { return trial.result.state == TrialState::kOutOfMemory; });
-  EXPECT_LE(out, 4) << "12 legal points need too much";
+  const std::vector<Point> points{{0, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 1, 0}};
+  const auto opinions = surrogate.opinions(run.history, points);
+  EXPECT_GT(opinions[0].predicted.probability_runs, 0.9);
+  EXPECT_LT(opinions[1].predicted.probability_runs, 0.1) << "projected at 90 of 100";
+  EXPECT_LT(opinions[2].predicted.probability_runs, 0.01) << "projected at 95 of 100";
   EXPECT_EQ(surrogate.recommend(run.history)->point[0], 1);
 }
 

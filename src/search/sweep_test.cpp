@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace sextant::search {
@@ -88,7 +89,8 @@ TEST(EffectTable, CombinesByProjectionWhereNothingIsRun) {
   const Prior prior = toy();
   const EffectTable table = projected_effects(prior, {0, 0, 0});
   EXPECT_THAT(settings_of(prior, table.combinations), ElementsAre("a=4 b=on", "a=2 b=on", "a=8 b=on"));
-  EXPECT_NEAR(*table.combinations[0].change, 1.04 * 1.1 - 1, 1e-12);
+  EXPECT_NEAR(table.combinations[0].projected_change, 1.04 * 1.1 - 1, 1e-12);
+  EXPECT_FALSE(table.combinations[0].change);
 }
 
 TEST(EffectTable, SaysWhatElseHadToChangeForALegalPoint) {

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "tuner/measured_document.h"
 
 namespace sextant::tuner {
 namespace {

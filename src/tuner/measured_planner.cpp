@@ -23,8 +23,8 @@ using search::History;
 
 /// A point whose trials failed so often for reasons outside of it is left alone.
 constexpr std::size_t kMostAttempts = 3;
-/// Of the trials, for the sweep that comes before the surrogate: the surrogate learns from them too, but
-/// would have chosen better ones.
+/// Of the trials, for the sweep that comes before the surrogate. The surrogate learns from them too, but
+/// would have chosen better ones: the table of effects costs about six trials (docs/design/search.md).
 constexpr double kSweepShare = 0.2;
 
 /// The workload's own layout before everything else: it is what all others are compared with, and what the
@@ -57,27 +57,6 @@ class OwnFirst : public search::Planner {
 
   const MeasuredSetup& setup_;
   std::unique_ptr<search::Planner> then_;
-};
-
-/// Says in words what a decision expects, where its planner leaves it at the figures.
-class Explained : public search::Planner {
- public:
-  explicit Explained(std::unique_ptr<search::Planner> inner) : inner_(std::move(inner)) {}
-
-  std::string_view name() const override { return inner_->name(); }
-
-  Decision next(const History& history, const search::TrialBudget& budget) override {
-    Decision decision = inner_->next(history, budget);
-    if (!decision.why.empty() || decision.kind != DecisionKind::kTrial) return decision;
-    decision.why = fmt::format("{:.5g} expected, {:+.1f} % to gain on average, {:.0f} % sure to run{}",
-                               decision.predicted.objective, decision.predicted.gain * 100,
-                               decision.predicted.probability_runs * 100,
-                               decision.repeat > 0 ? "; measured again to tell close layouts apart" : "");
-    return decision;
-  }
-
- private:
-  std::unique_ptr<search::Planner> inner_;
 };
 
 /// A planner, and when it stops another.
@@ -146,7 +125,7 @@ std::unique_ptr<search::Planner> measured_planner(const MeasuredSetup& setup, se
     return std::make_unique<search::Guided>(setup.prior, *proposer, search::GuidedOptions{}, note);
   };
   const auto surrogate = [&] {
-    return std::make_unique<Explained>(std::make_unique<OwnFirst>(setup, learning()));
+    return std::make_unique<OwnFirst>(setup, learning());
   };
   const auto in_turns = [&](std::unique_ptr<search::Planner> planner) -> std::unique_ptr<search::Planner> {
     if (proposer == nullptr) return planner;
