@@ -74,14 +74,14 @@ std::string price_line(const Json& model, const Json& run) {
   if (model["run_usd"].is_null()) {
     return "  price        unknown; give it by --prices to keep a budget in dollars\n";
   }
+  const auto count = [&](const char* name) { return base::format_count(run[name].get<std::int64_t>()); };
   return fmt::format(
-      "  price        ${} for a million tokens in, ${} out\n  a run        at most ${:.2f}: {} calls of {} "
-      "tokens in, {} "
-      "out\n",
+      "  price        ${} for a million tokens in, ${} out\n  a run        ${:.2f}: {} calls of {} tokens in "
+      "and {} "
+      "out, nothing cached\n",
       model["price"]["input_usd_per_million_tokens"].dump(),
-      model["price"]["output_usd_per_million_tokens"].dump(), model["run_usd"].get<double>(),
-      run["calls"].dump(), base::format_count(run["input_tokens"].get<std::int64_t>()),
-      base::format_count(run["output_tokens"].get<std::int64_t>()));
+      model["price"]["output_usd_per_million_tokens"].dump(), model["run_usd"].get<double>(), count("calls"),
+      count("input_tokens"), count("output_tokens"));
 }
 
 std::string model_text(const Json& model, const Json& run, const report::Style& style) {

@@ -5,12 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <deque>
 #include <limits>
+#include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "journal/journal.h"
+#include "llm/route.h"
 #include "llm/structured.h"
 
 namespace sextant::llm {
@@ -350,6 +356,32 @@ TEST(Budgets, MoneyFollowsThePriceTable) {
   EXPECT_THAT(unknown.requests, IsEmpty());
 }
 
+TEST(Budgets, HoldForManyThreadsAtOnce) {
+  constexpr std::int64_t kLimit = 50'000;
+  std::atomic<int> sent = 0;
+  World world = Stage({chat("yes")}).world();
+  world.transport = [&](const http::Request&, const http::OnBody&, std::stop_token) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return ++sent % 3 == 0 ? broken() : chat("yes", "stop", 1000);
+  };
+  world.now_s = [] { return 0.0; };
+  world.sleep = [](double, std::stop_token) {};
+  ClientOptions options = Stage({chat("yes")}).options();
+  options.recorder = {};
+  options.budget.tokens = kLimit;
+  Client client(options, world);
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&] {
+      for (int call = 0; call < 20; ++call)
+        client.complete({.messages = {user_message("Hi")}, .max_output_tokens = 1000});
+    });
+  }
+  threads.clear();
+  EXPECT_LE(client.spent().tokens, kLimit);
+  EXPECT_GT(client.spent().tokens, kLimit - 2200);  // what one call may cost
+}
+
 TEST(Budgets, NonsenseIsRefused) {
   EXPECT_THROW(Budget({.tokens = -1}), base::UserError);
   EXPECT_THROW(Budget({.usd = std::nan("")}), base::UserError);
@@ -411,6 +443,32 @@ TEST(Transcript, AReplayGivesTheSameAnswersWithoutKeyHostOrWaiting) {
     EXPECT_THAT(error.what(), HasSubstr("no recorded answer"));
   }
   EXPECT_THROW(again.complete(one), base::UserError);
+}
+
+TEST(Transcript, GoesToAJournalAndComesBackFromIt) {
+  const std::string path = testing::TempDir() + "llm_transcript_test.sqlite";
+  std::remove(path.c_str());
+  Stage stage({status(500, kKey), chat("yes")});
+  {
+    ClientOptions options = stage.options();
+    const Endpoint endpoint = resolve(options.models[0], options.settings);
+    journal::Writer writer =
+        journal::Writer::create(path, {.command = "test"}, {}, {.secrets = secrets_of(endpoint)});
+    options.recorder = [&](const journal::LlmExchange& exchange) { writer.append(exchange); };
+    EXPECT_TRUE(stage.ask(options).ok());
+  }
+  EXPECT_THAT(base::read_file(path), Not(HasSubstr(kKey)));
+  std::vector<journal::LlmExchange> recorded;
+  for (const journal::Entry& entry : journal::Reader(path).entries()) {
+    if (const auto* exchange = std::get_if<journal::LlmExchange>(&entry.record))
+      recorded.push_back(*exchange);
+  }
+  ASSERT_THAT(recorded, SizeIs(2));
+  ClientOptions options = stage.options();
+  options.replay = Replay(recorded);
+  EXPECT_EQ(stage.ask(options).response.text, "yes");
+  EXPECT_THAT(stage.requests, SizeIs(2));
+  std::remove(path.c_str());
 }
 
 // ---- structured answers and tools

@@ -110,6 +110,15 @@ class Misbehaving(LlmTest):
                 code, document = self.check_with(server, model=model)
                 self.assertEqual(code, 0, document)
 
+    def test_an_error_inside_a_stream_is_that_error(self):
+        busy = 'data: {"choices":[{"delta":{"content":"1 2"}}]}\n\ndata: {"error":{"code":%d,"message":"upstream"}}\n\n'
+        with Server([None, status(200, busy % 502)]) as server:
+            self.assertEqual((self.check_with(server)[0], len(server.requests)), (0, 6))
+        with Server([None, status(200, busy % 401)]) as server:
+            code, document = self.check_with(server)
+            self.assertEqual((code, len(server.requests)), (1, 2))
+            self.assertIn("key not accepted", document["probes"][1]["message"])
+
     def test_an_answer_that_was_cut_off_is_asked_for_with_a_higher_limit(self):
         for model in PROVIDERS:
             with self.subTest(model), Server([TRUNCATED]) as server:
