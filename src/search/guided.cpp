@@ -88,7 +88,15 @@ bool Guided::deserves_trial(const Prediction& proposal, const Decision& own) con
 
 std::optional<Decision> Guided::proposed(const Decision& own) {
   drop_tried();
-  if (state_.queue.empty()) ask();
+  if (auto decision = from_queue(own)) return decision;
+  const bool stale = state_.history.size() >= state_.asked_after + options_.patience;
+  if (!state_.queue.empty() && !stale) return std::nullopt;
+  state_.queue.clear();
+  ask();
+  return from_queue(own);
+}
+
+std::optional<Decision> Guided::from_queue(const Decision& own) {
   if (state_.queue.empty()) return std::nullopt;
   std::vector<Point> points;
   for (const Proposal& proposal : state_.queue) points.push_back(proposal.point);
@@ -115,6 +123,7 @@ void Guided::ask() {
     return;
   }
   ++state_.requests;
+  state_.asked_after = state_.history.size();
   const ProposalAnswer answer = proposer_.propose(
       {.history = state_.history, .rejected = std::exchange(state_.rejected, {}), .wanted = options_.wanted});
   for (const Proposal& proposal : answer.ranked) {

@@ -36,6 +36,7 @@ namespace sextant::search {
 struct GuidedOptions {
   SurrogateOptions surrogate{};
   std::size_t wanted = 6;            ///< proposals a request
+  std::size_t patience = 3;          ///< trials after which proposals that deserved none are asked for anew
   std::size_t most_requests = 12;    ///< of the whole search
   std::size_t most_rejections = 24;  ///< of the whole search
   int first_credit = 1;              ///< how many trials it may lose
@@ -75,6 +76,7 @@ class Guided : public Planner {
     std::deque<Proposal> queue;
     std::vector<Refusal> rejected;  ///< not yet told
     std::size_t requests = 0;
+    std::size_t asked_after = 0;  ///< trials before the last request
     std::size_t rejections = 0;
     int credit = 0;
     std::string silent_because;
@@ -84,6 +86,7 @@ class Guided : public Planner {
   const Decision& decide(const TrialBudget& budget);
   void settle(const Trial& trial);
   std::optional<Decision> proposed(const Decision& own);
+  std::optional<Decision> from_queue(const Decision& own);
   void ask();
   bool admit(const Proposal& proposal);
   void reject(const Proposal& proposal, std::string reason);

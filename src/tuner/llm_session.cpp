@@ -15,8 +15,6 @@
 namespace sextant::tuner {
 namespace {
 
-constexpr const char* kAuthor = "model";
-
 llm::ClientOptions client_options(const MeasuredSetup& setup, const LlmRecord& record) {
   const LlmFlags& flags = setup.flags.llm;
   llm::ClientOptions options;
@@ -37,7 +35,7 @@ LlmProposerOptions proposer_options(const MeasuredSetup& setup, const LlmRecord&
     options.note = [noted = record.noted, earlier = record.earlier_notes](const std::string& text) mutable {
       const auto known = std::ranges::find(earlier, text);
       if (known == earlier.end()) {
-        noted({.author = kAuthor, .text = text});
+        noted({.author = kModelAuthor, .text = text});
       } else {
         earlier.erase(known);
       }
@@ -119,7 +117,7 @@ LlmRecord recorded_llm(std::span<const journal::Entry> entries, bool live) {
     if (const auto* exchange = std::get_if<journal::LlmExchange>(&entry.record))
       record.earlier.push_back(*exchange);
     const auto* note = std::get_if<journal::Note>(&entry.record);
-    if (note != nullptr && note->author == kAuthor) record.earlier_notes.push_back(note->text);
+    if (note != nullptr && note->author == kModelAuthor) record.earlier_notes.push_back(note->text);
   }
   return record;
 }

@@ -13,6 +13,9 @@
 
 namespace sextant::tuner {
 
+/// journal::Note::author of what the model says.
+inline constexpr const char* kModelAuthor = "model";
+
 /// Where exchanges come from and go to.
 struct LlmRecord {
   /// What was said before: served again in order, so that a resumed search takes the same turns.

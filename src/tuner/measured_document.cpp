@@ -272,7 +272,8 @@ Json notes_json(const MeasuredSetup& setup, std::span<const journal::Entry> entr
   for (const std::string& note : setup.notes) add(note);
   for (const std::string& warning : setup.base().warnings) add(warning);
   for (const journal::Entry& entry : entries) {
-    if (const auto* note = std::get_if<journal::Note>(&entry.record)) add(note->text);
+    const auto* note = std::get_if<journal::Note>(&entry.record);
+    if (note != nullptr && note->author != kModelAuthor) add(note->text);
   }
   return notes;
 }

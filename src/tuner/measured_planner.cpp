@@ -124,9 +124,7 @@ std::unique_ptr<search::Planner> measured_planner(const MeasuredSetup& setup, se
       return std::make_unique<search::Surrogate>(setup.prior, search::SurrogateOptions{});
     return std::make_unique<search::Guided>(setup.prior, *proposer, search::GuidedOptions{}, note);
   };
-  const auto surrogate = [&] {
-    return std::make_unique<OwnFirst>(setup, learning());
-  };
+  const auto surrogate = [&] { return std::make_unique<OwnFirst>(setup, learning()); };
   const auto in_turns = [&](std::unique_ptr<search::Planner> planner) -> std::unique_ptr<search::Planner> {
     if (proposer == nullptr) return planner;
     return std::make_unique<search::StepByStep>(std::move(planner));

@@ -1,0 +1,160 @@
+"""`sextant tune --llm`: a language model proposes trials of a measured search, here a server that answers as told."""
+import http.server
+import json
+import os
+import pathlib
+import tempfile
+import threading
+import unittest
+
+import measured_runs
+from measured_runs import decision_list, document_of, launcher, recorded_trials, search_arguments
+from program import ProgramTest, run_test_file
+
+KEY = "sk-test-0123456789abcdefghijklmnop"
+FOLDERS = tempfile.TemporaryDirectory()
+unittest.addModuleCleanup(FOLDERS.cleanup)
+
+
+class Model:
+    """Speaks Chat Completions. Asks once what a move would do, then proposes: the first moves of the menu, a knob that does
+    not exist, and the best layout itself, which was tried. Answers `lives` requests, and 401 afterwards."""
+
+    def __init__(self, lives=10**6):
+        self.lives = lives
+        self.requests = []
+        model = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                model.requests.append(body)
+                status, answer = model.answer(body)
+                payload = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        os.environ["OPENAI_COMPATIBLE_API_BASE"] = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        os.environ["OPENAI_COMPATIBLE_API_KEY"] = KEY
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, body):
+        if len(self.requests) > self.lives:
+            return 401, {"error": {"message": "this key was revoked"}}
+        brief = json.loads(next(m["content"] for m in body["messages"] if m["role"] == "user"))
+        moves = [{"from": "best", "changes": move["changes"]} for move in brief["moves_that_may_relieve_them"]]
+        if body["messages"][-1]["role"] != "tool" and body.get("tools") and moves:
+            return self.reply(call=("what_if", moves[0]))
+        candidates = [{**move, "why": "relieves a bottleneck"} for move in moves[:3]]
+        candidates += [{"from": "best", "changes": [{"axis": "magic", "value": "1"}], "why": "a knob of another program"},
+                       {"from": "best", "changes": [], "why": "the same again"}]
+        return self.reply(text=json.dumps({"rationale": "less bubble", "hypotheses": ["vpp matters"], "candidates": candidates,
+                                           "notes": ["remember the bubble"], "stop": False}))
+
+    @staticmethod
+    def reply(text=None, call=None):
+        message = {"role": "assistant", "content": text}
+        if call:
+            message["tool_calls"] = [{"id": "call_1", "type": "function",
+                                      "function": {"name": call[0], "arguments": json.dumps(call[1])}}]
+        return 200, {"id": "1", "object": "chat.completion", "created": 1, "model": "m",
+                     "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}],
+                     "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}}
+
+
+def folder_named(name):
+    return pathlib.Path(FOLDERS.name) / name
+
+
+def search(name, *more, trials="8"):
+    return search_arguments(folder_named(name), launcher(), "--planner", "surrogate", "--llm", "openai_compatible/m",
+                            "--hang-minutes", "0.1", "--trials", trials, *more)
+
+
+def files_with(folder, text):
+    return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+class Guided(ProgramTest):
+    def test_proposals_run_and_the_report_says_whose_trials_found_what(self):
+        with Model() as model:
+            document = document_of(*search("helpful", "--hint", "the network is slow"))
+            told = json.loads(model.requests[0]["messages"][1]["content"])
+            self.assertEqual(told["user_hints"], ["the network is slow"])
+            self.assertEqual(set(told["knobs"]), set(document["space"]["axes"]))
+            proposed = [trial for trial in document["history"] if trial["planner"] == "llm"]
+            self.assertTrue(proposed)
+            self.assertEqual(proposed[0]["why"], "relieves a bottleneck")
+            self.assertEqual(document["trials"]["evaluated"], 8)
+            llm = document["llm"]
+            self.assertEqual(llm["models"], ["openai_compatible/m"])
+            self.assertEqual((llm["requests"], llm["failed"]), (len(model.requests), 0))
+            self.assertEqual(llm["prompt_tokens"], 1000 * len(model.requests))
+            self.assertIn("less bubble", llm["log"])
+            self.assertEqual(sum(row["trials"] for row in llm["by_planner"]), 8)
+            text = measured_runs.run("report", str(folder_named("helpful")))[1]
+            self.assertIn("Language model", text)
+            self.assertIn("it said: less bubble", text)
+            self.assertEqual(files_with(folder_named("helpful"), KEY), [])
+
+    def test_refused_proposals_are_told_with_reasons_and_run_no_trial(self):
+        with Model() as model:
+            document_of(*search("refused"))
+            later = [json.loads(request["messages"][1]["content"]) for request in model.requests]
+            refused = [entry["reason"] for brief in later for entry in brief["refused_since_last_time"]]
+            self.assertTrue(any("'magic' is no knob" in reason for reason in refused), refused)
+            self.assertTrue(any("repeats trial" in reason for reason in refused), refused)
+            points = [trial[1:3] for trial in recorded_trials(folder_named("refused"))]
+            self.assertEqual(len(points), len(set(points)))
+
+    def test_the_decisions_follow_again_without_network_and_after_an_interruption(self):
+        with Model():
+            document_of(*search("whole"))
+            document_of(*search("cut", trials="4"))
+            sent = len(self.requests_of("cut"))
+            document_of("tune", "--resume", str(folder_named("cut")), "--trials", "8")
+        self.assertGreaterEqual(len(self.requests_of("cut")), sent)
+        os.environ["OPENAI_COMPATIBLE_API_BASE"] = "http://127.0.0.1:9"
+        self.assertEqual(decision_list(folder_named("whole")), decision_list(folder_named("cut")))
+        self.assertEqual(self.requests_of("whole"), self.requests_of("cut"))
+
+    def requests_of(self, name):
+        tables = folder_named(name + "-tables")
+        status, _, errors = measured_runs.run("report", str(folder_named(name)), "--tables", str(tables))
+        self.assertEqual(status, 0, errors)
+        exchanges = json.loads((tables / "journal.json").read_text(encoding="utf-8"))
+        return [row["request_hash"] for row in exchanges["llm_exchange"]]
+
+    def test_a_provider_that_dies_for_good_leaves_a_finished_search_that_says_so(self):
+        with Model(lives=2):
+            document = document_of(*search("dies"))
+        self.assertEqual(document["trials"]["evaluated"], 8)
+        self.assertEqual(document["stopped"]["reason"], "trials")
+        self.assertTrue(any("not asked any more" in note and "401" in note for note in document["notes"]), document["notes"])
+
+
+class Faults(ProgramTest):
+    def test_flags_that_do_not_go_together_are_refused(self):
+        self.assertIn("--llm", self.fault_of(*search_arguments(folder_named("x"), "true {config}", "--hint", "h")))
+        self.assertIn("surrogate", self.fault_of(*search_arguments(folder_named("x"), "true {config}", "--planner", "sweep",
+                                                                   "--llm", "openai_compatible/m")))
+        self.assertIn("no-such-provider", self.fault_of(*search_arguments(folder_named("x"), "true {config}", "--llm",
+                                                                          "no-such-provider/m")))
+
+
+if __name__ == "__main__":
+    run_test_file()
