@@ -112,6 +112,7 @@ int run_resumed(const Flags& typed) {
   Flags flags = typed;
   flags.tune = parse_tune(tuner::recorded_arguments(folder));
   flags.tune.measure.resume = folder;
+  flags.tune.measure.trials_at_first = tuner::planned_trials(flags.tune.measure);
   if (typed.tune.measure.trials) flags.tune.measure.trials = typed.tune.measure.trials;
   if (typed.tune.measure.minutes) flags.tune.measure.minutes = typed.tune.measure.minutes;
   const Json document = tuner::measured_tune(flags.tune, hooks_of(typed.tune.measure.arguments));

@@ -30,7 +30,7 @@ llm::ClientOptions client_options(const MeasuredSetup& setup, const LlmRecord& r
 LlmProposerOptions proposer_options(const MeasuredSetup& setup, const LlmRecord& record) {
   LlmProposerOptions options;
   options.hints = setup.flags.llm.hints;
-  options.trials = setup.flags.measure.trials.value_or(kUsualTrials);
+  options.trials = planned_trials(setup.flags.measure);
   if (record.noted) {
     options.note = [noted = record.noted, earlier = record.earlier_notes](const std::string& text) mutable {
       const auto known = std::ranges::find(earlier, text);

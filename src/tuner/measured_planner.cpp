@@ -129,7 +129,7 @@ std::unique_ptr<search::Planner> measured_planner(const MeasuredSetup& setup, se
     if (proposer == nullptr) return planner;
     return std::make_unique<search::StepByStep>(std::move(planner));
   };
-  const std::size_t trials = setup.flags.measure.trials.value_or(kUsualTrials);
+  const std::size_t trials = planned_trials(setup.flags.measure);
   if (name == "auto") {
     const auto share = static_cast<std::size_t>(static_cast<double>(trials) * kSweepShare);
     return in_turns(std::make_unique<InTurn>(short_sweep(setup, share), surrogate()));

@@ -16,9 +16,12 @@ namespace sextant::tuner {
 
 /// What a search that runs its candidates is given besides. Minutes are of the trials' own time.
 struct MeasureFlags {
-  std::string command;                 ///< --command TEMPLATE
-  std::string sbatch;                  ///< --sbatch ARGUMENTS
-  std::optional<std::size_t> trials;   ///< --trials N; empty: kUsualTrials
+  std::string command;                ///< --command TEMPLATE
+  std::string sbatch;                 ///< --sbatch ARGUMENTS
+  std::optional<std::size_t> trials;  ///< --trials N; empty: kUsualTrials
+  /// The --trials with which a resumed run began: planners share their turns out by it, whatever is typed
+  /// now.
+  std::optional<std::size_t> trials_at_first{};
   std::optional<double> minutes;       ///< --minutes T: all trials together; empty: no limit
   double trial_minutes = 30;           ///< --trial-minutes T: one trial
   double hang_minutes = 10;            ///< --hang-minutes T: without a new step
@@ -28,6 +31,10 @@ struct MeasureFlags {
   std::vector<std::string> arguments;  ///< the command line behind `tune`, as typed
 };
 inline constexpr std::size_t kUsualTrials = 30;
+/// How many trials the run was planned for when it began.
+inline std::size_t planned_trials(const MeasureFlags& measure) {
+  return measure.trials_at_first.value_or(measure.trials.value_or(kUsualTrials));
+}
 
 /// A language model that proposes trials beside the surrogate.
 struct LlmFlags {
