@@ -12,7 +12,7 @@ namespace sextant::benchmarks {
 namespace {
 
 /// The next point of the space; false after the last.
-bool advance(const search::Space& space, search::Point& point) {
+bool next_point(const search::Space& space, search::Point& point) {
   for (std::size_t axis = point.size(); axis-- > 0;) {
     if (++point[axis] < space.axes[axis].values.size()) return true;
     point[axis] = 0;
@@ -41,7 +41,7 @@ CaseStudy case_study(const std::string& folder) {
     if (!evaluator->count_violations(point, counts)) continue;
     const search::Outcome outcome = evaluator->evaluate(point);
     result.prior.legal.push_back({point, outcome.objective, outcome.peak_bytes});
-  } while (advance(result.prior.space, point));
+  } while (next_point(result.prior.space, point));
   search::check_prior(result.prior);
   return result;
 }
