@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "baselines.h"
 #include "search/surrogate.h"
