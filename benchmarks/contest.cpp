@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "advisors.h"
 #include "baselines.h"

@@ -15,7 +15,7 @@
 
 #include "search/prior.h"
 #include "search/run_trials.h"
-#include "search/similarity.h"
+#include "search/beliefs.h"
 
 namespace sextant::benchmarks {
 

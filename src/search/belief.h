@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "search/beliefs.h"
 #include "search/correction_model.h"
 #include "search/failure_model.h"
 #include "search/memory_model.h"
@@ -17,31 +18,6 @@
 #include "search/trial.h"
 
 namespace sextant::search {
-
-enum class Seen : char {
-  kNo,
-  kRan,        ///< every trial that speaks of the point ran
-  kDidNotRun,  ///< some trial did not: never proposed again, never recommended
-};
-
-/// Chance that a pair of values behaves otherwise than the projection and everything measured elsewhere say.
-///
-/// The correction model takes interactions for alike within a pair of axes, and grows sure of itself where it
-/// has looked. What has not been looked at keeps this much doubt: one pair of values in a hundred is off by
-/// 15 %, about the largest errors of the projection between layouts of one model (docs/accuracy.md).
-struct Surprise {
-  double probability = 0.01;
-  double deviation = 0.15;
-};
-
-struct BeliefOptions {
-  CorrectionPrior correction = default_correction_prior();
-  MemoryScales memory{};
-  FailureBelief failures{};
-  Surprise surprise{};
-  bool allow_borderline = false;    ///< points that ran in some trials and not in others count as having run
-  std::size_t points_per_pair = 2;  ///< considered of each pair of values of two axes
-};
 
 /// One hypothesis's view of log(objective).
 struct View {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "search/axis_kernel.h"
+#include "search/beliefs.h"
 #include "search/prior.h"
 #include "search/similarity.h"
 
@@ -35,9 +36,6 @@ struct CorrectionScales {
   double length = 0;     ///< see AxisKernels
 };
 
-/// Pairs of axes that interact strongly, in ascending order.
-using Structure = std::vector<AxisPair>;
-
 struct Hypothesis {
   Structure structure;
   CorrectionScales scales;
@@ -49,27 +47,6 @@ struct Correction {
   std::size_t candidate = 0;
   double log_ratio = 0;
 };
-
-/// A scale that is not known: its values to choose from, and the logarithm of their prior weights.
-struct ScaleChoice {
-  std::vector<double> values;
-  std::vector<double> log_prior;
-};
-
-/// What is believed before the first trial.
-struct CorrectionPrior {
-  double bias = 0.15;
-  ScaleChoice main;
-  ScaleChoice weak;
-  ScaleChoice noise;
-  ScaleChoice length;
-  ScaleChoice strong;
-  double expected_strong = 2;     ///< pairs of axes that interact strongly, on average
-  std::size_t most_strong = 2;    ///< at most
-  std::vector<Structure> only{};  ///< not empty: these structures and no other
-};
-
-CorrectionPrior default_correction_prior();
 
 /// What one hypothesis says of f at some places.
 struct CorrectionPosterior {

@@ -11,22 +11,11 @@
 
 #include <vector>
 
+#include "search/beliefs.h"
 #include "search/space.h"
 #include "search/trial.h"
 
 namespace sextant::search {
-
-/// What is believed before the first trial.
-///
-/// A space of 45 values then holds about one that never works, and with about 1,000 pairs of values one pair
-/// in every second space; a framework's release notes and issue lists name such switches and combinations
-/// regularly. One trial in 30 fails by chance, as on clusters where jobs of a few minutes are restarted now
-/// and then.
-struct FailureBelief {
-  double value = 0.02;   ///< probability that a value of an axis never works
-  double pair = 0.0005;  ///< that a pair of values never works
-  double chance = 0.03;  ///< that a trial fails for no cause in its point
-};
 
 class FailureModel {
  public:

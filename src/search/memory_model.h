@@ -8,23 +8,12 @@
 
 #include <Eigen/Dense>
 
+#include "search/beliefs.h"
 #include "search/prior.h"
 #include "search/similarity.h"
 #include "search/trial.h"
 
 namespace sextant::search {
-
-/// Standard deviations of the parts of log(measured peak / projected peak).
-///
-/// Projected peaks are wrong by 7 % on average over 200 published runs, and by far less between layouts of
-/// one model on one cluster (docs/memory_accuracy.md): most of the error is common.
-struct MemoryScales {
-  double bias = 0.08;
-  double main = 0.015;
-  double residual = 0.015;
-  double noise = 0.003;  ///< of one measured peak
-  double length = 1.5;   ///< of the axis kernels
-};
 
 /// Posterior of log(measured peak / projected peak) at every legal point.
 struct MemoryPosterior {

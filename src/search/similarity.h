@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "search/axis_kernel.h"
+#include "search/beliefs.h"
 #include "search/prior.h"
 
 namespace sextant::search {
-
-/// Two axes, the smaller first.
-struct AxisPair {
-  std::size_t a = 0;
-  std::size_t b = 0;
-  auto operator<=>(const AxisPair&) const = default;
-};
 
 /// Axes with two values or more. The others tell nothing.
 std::vector<std::size_t> turned_axes(const Space& space);

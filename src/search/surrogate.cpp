@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "search/belief.h"
 #include "search/trial_gain.h"
 
 namespace sextant::search {
@@ -50,21 +51,14 @@ std::string reason(const Belief& belief, const Prediction& predicted, std::size_
   return fmt::format("most to gain, {:.2f} % on average; it runs with {:.0f} %", gain, runs);
 }
 
-}  // namespace
+struct Known {
+  History history;
+  std::vector<std::size_t> also;
+  Belief belief;
+  Eigen::VectorXd gains;
+};
 
-Surrogate::Surrogate(const Prior& prior, SurrogateOptions options)
-    : prior_(checked(prior)), options_(std::move(options)), model_(prior, options_.belief.correction) {}
-
-const Surrogate::Known& Surrogate::know(const History& history, std::vector<std::size_t> also) {
-  if (!known_ || known_->also != also || known_->history != history) {
-    Belief belief = believe(prior_, model_, history, options_.belief, also);
-    Eigen::VectorXd gains = trial_gains(belief, options_.belief.surprise);
-    known_ = Known{history, std::move(also), std::move(belief), std::move(gains)};
-  }
-  return *known_;
-}
-
-Prediction Surrogate::prediction(const Known& known, std::size_t row) const {
+Prediction prediction(const Known& known, std::size_t row) {
   const auto i = static_cast<Index>(row);
   const double mean = known.belief.mean[i];
   const double reach = kNormal95 * known.belief.deviation[i];
@@ -75,27 +69,57 @@ Prediction Surrogate::prediction(const Known& known, std::size_t row) const {
           .gain = anything_ran(known.belief) ? known.gains[i] : 0};
 }
 
+}  // namespace
+
+/// The belief after the last history that was asked about: several questions follow each trial.
+class Surrogate::Mind {
+ public:
+  Mind(const Prior& given, SurrogateOptions chosen)
+      : prior(checked(given)), options(std::move(chosen)), model_(prior, options.belief.correction) {}
+
+  const Known& know(const History& history, std::vector<std::size_t> also = {}) {
+    if (!known_ || known_->also != also || known_->history != history) {
+      Belief belief = believe(prior, model_, history, options.belief, also);
+      Eigen::VectorXd gains = trial_gains(belief, options.belief.surprise);
+      known_ = Known{history, std::move(also), std::move(belief), std::move(gains)};
+    }
+    return *known_;
+  }
+
+  const Prior& prior;
+  const SurrogateOptions options;
+
+ private:
+  CorrectionModel model_;
+  std::optional<Known> known_;
+};
+
+Surrogate::Surrogate(const Prior& prior, SurrogateOptions options)
+    : mind_(std::make_unique<Mind>(prior, std::move(options))) {}
+
+Surrogate::~Surrogate() = default;
+
 Decision Surrogate::next(const History& history, const TrialBudget&) {
   Decision decision;
   decision.planner = name();
-  const Known& known = know(history);
+  const Known& known = mind_->know(history);
   const auto row = most(known.belief, known.gains);
   if (!row) {
     decision.kind = DecisionKind::kStop;
-    decision.why = prior_.legal.empty() ? "no point of the space is legal"
-                                        : "every legal point was tried, and none runs";
+    decision.why = mind_->prior.legal.empty() ? "no point of the space is legal"
+                                              : "every legal point was tried, and none runs";
     return decision;
   }
   const Prediction predicted = prediction(known, *row);
   const bool any = anything_ran(known.belief);
   const bool all_tried = std::ranges::find(known.belief.seen, Seen::kNo) == known.belief.seen.end();
-  if (any && (predicted.gain < options_.least_gain || (all_tried && predicted.gain <= 0))) {
+  if (any && (predicted.gain < mind_->options.least_gain || (all_tried && predicted.gain <= 0))) {
     decision.kind = DecisionKind::kStop;
-    decision.why =
-        fmt::format("no further trial is expected to gain more than {:.2f} %", 100 * options_.least_gain);
+    decision.why = fmt::format("no further trial is expected to gain more than {:.2f} %",
+                               100 * mind_->options.least_gain);
     return decision;
   }
-  decision.point = prior_.legal[known.belief.places[*row]].point;
+  decision.point = mind_->prior.legal[known.belief.places[*row]].point;
   decision.repeat = next_repeat(history, decision.point);
   decision.why = reason(known.belief, predicted, *row);
   decision.predicted = predicted;
@@ -103,7 +127,7 @@ Decision Surrogate::next(const History& history, const TrialBudget&) {
 }
 
 std::optional<Recommendation> Surrogate::recommend(const History& history) {
-  const Known& known = know(history);
+  const Known& known = mind_->know(history);
   const Belief& belief = known.belief;
   std::optional<std::size_t> best;
   double best_worth = -std::numeric_limits<double>::infinity();
@@ -118,7 +142,7 @@ std::optional<Recommendation> Surrogate::recommend(const History& history) {
     }
   }
   if (!best) return std::nullopt;
-  Recommendation result{.point = prior_.legal[belief.places[*best]].point,
+  Recommendation result{.point = mind_->prior.legal[belief.places[*best]].point,
                         .predicted = prediction(known, *best),
                         .seen = belief.seen[*best]};
   if (const auto stands = standing(history, result.point)) {
@@ -131,13 +155,13 @@ std::optional<Recommendation> Surrogate::recommend(const History& history) {
 std::vector<Opinion> Surrogate::opinions(const History& history, std::span<const Point> points) {
   std::vector<std::size_t> also;
   for (const Point& point : points) {
-    if (const auto index = prior_.find(point)) also.push_back(*index);
+    if (const auto index = mind_->prior.find(point)) also.push_back(*index);
   }
-  const Known& known = know(history, also);
+  const Known& known = mind_->know(history, also);
   std::vector<Opinion> result;
   for (const Point& point : points) {
     Opinion opinion;
-    if (const auto index = prior_.find(point)) {
+    if (const auto index = mind_->prior.find(point)) {
       const auto row = static_cast<std::size_t>(std::ranges::lower_bound(known.belief.places, *index) -
                                                 known.belief.places.begin());
       opinion = {.known = true, .seen = known.belief.seen[row], .predicted = prediction(known, row)};
@@ -148,7 +172,7 @@ std::vector<Opinion> Surrogate::opinions(const History& history, std::span<const
 }
 
 std::vector<Point> Surrogate::proposals(const History& history, std::size_t count) {
-  const Known& known = know(history);
+  const Known& known = mind_->know(history);
   std::vector<std::size_t> rows(known.belief.places.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   std::erase_if(rows, [&](std::size_t row) { return known.belief.seen[row] == Seen::kDidNotRun; });
@@ -156,7 +180,7 @@ std::vector<Point> Surrogate::proposals(const History& history, std::size_t coun
                            [&](std::size_t row) { return known.gains[static_cast<Index>(row)]; });
   std::vector<Point> result;
   for (std::size_t i = 0; i < std::min(count, rows.size()); ++i) {
-    result.push_back(prior_.legal[known.belief.places[rows[i]]].point);
+    result.push_back(mind_->prior.legal[known.belief.places[rows[i]]].point);
   }
   return result;
 }

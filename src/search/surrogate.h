@@ -5,11 +5,12 @@
 // and no key. A decision takes some tens of milliseconds for 20,000 legal points and 30 trials.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "search/belief.h"
+#include "search/beliefs.h"
 #include "search/planner.h"
 #include "search/prior.h"
 
@@ -41,6 +42,7 @@ class Surrogate : public Planner {
  public:
   /// `prior` must outlive the planner. Throws what check_prior throws.
   Surrogate(const Prior& prior, SurrogateOptions options);
+  ~Surrogate() override;
 
   std::string_view name() const override { return "surrogate"; }
   Decision next(const History& history, const TrialBudget& budget) override;
@@ -57,20 +59,8 @@ class Surrogate : public Planner {
   std::vector<Point> proposals(const History& history, std::size_t count);
 
  private:
-  struct Known {
-    History history;
-    std::vector<std::size_t> also;
-    Belief belief;
-    Eigen::VectorXd gains;
-  };
-  /// Belief and gains after `history`; kept until another history is asked for.
-  const Known& know(const History& history, std::vector<std::size_t> also = {});
-  Prediction prediction(const Known& known, std::size_t row) const;
-
-  const Prior& prior_;
-  SurrogateOptions options_;
-  CorrectionModel model_;
-  std::optional<Known> known_;
+  class Mind;
+  std::unique_ptr<Mind> mind_;
 };
 
 }  // namespace sextant::search
