@@ -27,7 +27,7 @@ struct ToolCall {
 /// The answer in the provider's own form, to be given back to it unchanged in the next request: it can hold
 /// signed reasoning without which the provider refuses to go on.
 struct Native {
-  std::string wire{};  ///< which format; others ignore it
+  std::string wire{};  ///< which format and model; others ignore it
   std::string json{};
   bool operator==(const Native&) const = default;
 };

@@ -54,6 +54,32 @@ void lift(const Request& request, SchemaMode mode, Response& response) {
   if (response.finish == Finish::kToolCalls) response.finish = Finish::kStop;
 }
 
+// ---- answers in the provider's own form
+
+constexpr std::array<std::string_view, 5> kWireTags = {"chat", "responses", "anthropic", "gemini", "ollama"};
+
+/// Names the model along with the format: reasoning is signed for one model, and another one refuses it.
+std::string marked(std::string_view wire_tag, const std::string& endpoint_name) {
+  return fmt::format("{} {}", wire_tag, endpoint_name);
+}
+
+void mark(const std::string& endpoint_name, Response& response) {
+  if (!response.native.json.empty()) response.native.wire = marked(response.native.wire, endpoint_name);
+}
+
+/// Leaves each message the native form that this endpoint itself has given.
+void keep_own(const Endpoint& endpoint, Request& request) {
+  const std::string_view tag = kWireTags[static_cast<std::size_t>(endpoint.wire)];
+  const std::string own = marked(tag, endpoint.name());
+  for (Message& message : request.messages) {
+    if (message.native.wire == own) {
+      message.native.wire = tag;
+    } else {
+      message.native = {};
+    }
+  }
+}
+
 // ---- bodies with dotted paths
 
 Json* find_path(Json& body, std::string_view path) {
@@ -252,15 +278,20 @@ std::unique_ptr<StreamReader> reader_of(const Endpoint& endpoint) {
   return ollama_stream();
 }
 
-/// Lifts the answer of a stream out of its tool call.
+/// Lifts the answer of a stream out of its tool call, and marks it.
 class LiftingReader : public StreamReader {
  public:
-  LiftingReader(std::unique_ptr<StreamReader> inner, Request request, SchemaMode mode)
-      : inner_(std::move(inner)), request_(std::move(request)), mode_(mode) {}
+  LiftingReader(std::unique_ptr<StreamReader> inner, Request request, SchemaMode mode,
+                std::string endpoint_name)
+      : inner_(std::move(inner)),
+        request_(std::move(request)),
+        mode_(mode),
+        endpoint_name_(std::move(endpoint_name)) {}
   void feed(std::string_view portion, const OnText& on_text) override { inner_->feed(portion, on_text); }
   Parsed finish() override {
     Parsed parsed = inner_->finish();
     lift(request_, mode_, parsed.response);
+    mark(endpoint_name_, parsed.response);
     return parsed;
   }
 
@@ -268,6 +299,7 @@ class LiftingReader : public StreamReader {
   std::unique_ptr<StreamReader> inner_;
   Request request_;
   SchemaMode mode_;
+  std::string endpoint_name_;
 };
 
 }  // namespace
@@ -286,7 +318,9 @@ SchemaMode schema_mode(const Endpoint& endpoint, const Learned& learned) {
 
 http::Request to_wire(const Request& request, const Endpoint& endpoint, const Learned& learned, bool stream) {
   const Endpoint adapted = effective(endpoint, learned);
-  WireBody wire = body_of(lowered(request, adapted.quirks.schema_mode), adapted, stream);
+  Request adapted_request = lowered(request, adapted.quirks.schema_mode);
+  keep_own(endpoint, adapted_request);
+  WireBody wire = body_of(adapted_request, adapted, stream);
   apply(learned, endpoint.quirks, wire.body);
   http::Request sent{.method = "POST",
                      .url = endpoint.base_url + wire.path,
@@ -303,12 +337,14 @@ Parsed from_wire(std::string_view body, const Request& request, const Endpoint& 
   if (!json.is_object()) return {{}, bad_reply("the body is no JSON object")};
   Parsed parsed = parse(json, endpoint);
   lift(request, schema_mode(endpoint, learned), parsed.response);
+  mark(endpoint.name(), parsed.response);
   return parsed;
 }
 
 std::unique_ptr<StreamReader> stream_reader(const Request& request, const Endpoint& endpoint,
                                             const Learned& learned) {
-  return std::make_unique<LiftingReader>(reader_of(endpoint), request, schema_mode(endpoint, learned));
+  return std::make_unique<LiftingReader>(reader_of(endpoint), request, schema_mode(endpoint, learned),
+                                         endpoint.name());
 }
 
 bool learn(const Fault& fault, std::string_view sent, const Endpoint& endpoint, Learned& learned) {

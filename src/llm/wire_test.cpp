@@ -178,6 +178,7 @@ TEST(ToWire, AnAnswerGoesBackToItsProviderAsItCame) {
   Request request = hello();
   request.messages.push_back(assistant_message(answer.response));
   EXPECT_THAT(body(request, "anthropic/claude-x"), HasSubstr(R"("signature":"s1")"));
+  EXPECT_THAT(body(request, "anthropic/claude-y"), Not(HasSubstr("signature")));  // signed for another model
   EXPECT_THAT(body(request, "gemini/gemini-x"), Not(HasSubstr("signature")));
   EXPECT_THAT(body(request, "gemini/gemini-x"),
               HasSubstr(R"("functionCall":{"name":"look","args":{"at":2}})"));
