@@ -290,9 +290,12 @@ RunFolder RunFolder::begin(std::string path, const RunDescription& description) 
 RunFolder RunFolder::resume(std::string path) {
   const std::string file = path + "/" + kRunFile;
   std::error_code status;
-  auto run = fs::exists(file, status)
-                 ? parsed(file)
-                 : Json{{"sextant", ""}, {kInputs, Json::array()}, {kAnswer, Json::array()}};
+  std::optional<Json> run;
+  if (fs::exists(file, status)) {
+    run = parsed(file);
+  } else {
+    run = Json::object({{"sextant", ""}, {kInputs, Json::array()}, {kAnswer, Json::array()}});
+  }
   if (!is_run(run)) {
     throw base::UserError({file}, {}, "is damaged, or not of Sextant; move it away, then resume again");
   }

@@ -94,7 +94,8 @@ class Pages(ProgramTest):
     def test_the_command_line_reference_names_exactly_the_flags_that_exist(self):
         described = set(re.findall(r"--[a-z][a-z-]+", text_of(ROOT / "docs" / "reference" / "command_line.md")))
         existing = {"--help"}
-        for command in ("tune", "project", "compare", "inspect", "list", "schedule", "validate", "calibrate"):
+        for command in ("tune", "report", "project", "compare", "inspect", "list", "schedule", "validate",
+                        "calibrate"):
             existing |= set(re.findall(r"^  (?:-\w,)?(--[a-z][a-z-]+)", self.text_of(command, "--help"), re.MULTILINE))
         self.assertEqual(described, existing)
 
