@@ -302,7 +302,7 @@ RunFolder RunFolder::resume(std::string path) {
   std::vector<std::string> answer;
   add_names((*run)[kAnswer], answer);
   run->erase(kAnswer);
-  RunFolder folder(std::move(path), run->dump(2));
+  RunFolder folder(std::move(path), run->dump(2, ' ', false, Json::error_handler_t::replace));
   folder.answer_ = std::move(answer);
   return folder;
 }
@@ -325,7 +325,7 @@ void RunFolder::write_answer(const std::map<std::string, std::string>& files) {
 void RunFolder::write_description() {
   Json run = Json::parse(description_);
   run[kAnswer] = answer_;
-  base::write_file(path_of(kRunFile), run.dump(2) + "\n");
+  base::write_file(path_of(kRunFile), run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace sextant::tuner
