@@ -33,7 +33,7 @@ void add_json_flag(CLI::App& command, bool& json) {
 
 void print(const Json& document, bool json, std::string (*text)(const Json&, const report::Style&)) {
   if (json) {
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     fmt::print("{}", text(document, report::terminal_style()));
   }

@@ -66,6 +66,8 @@ void watch_signals() {
   };
   std::signal(SIGINT, handler);
   std::signal(SIGTERM, handler);
+  // The terminal is gone; under nohup that is ignored, and stays so.
+  if (std::signal(SIGHUP, handler) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 int run_projected(const Flags& flags) {

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/memory_ratio.h"
 #include "report/planning.h"
 
 namespace sextant::report {
@@ -17,6 +18,9 @@ namespace {
 
 std::string rate(const Json& value) {
   return value.is_null() ? "-" : fmt::format("{:.5g}", value.get<double>());
+}
+std::string range(const Json& interval) {
+  return fmt::format("{:.4g}-{:.4g}", interval[0].get<double>(), interval[1].get<double>());
 }
 std::string gib(const Json& bytes) {
   return bytes.is_null() ? "-" : fmt::format("{:.1f}", bytes.get<double>() / base::kGiB);
@@ -56,6 +60,16 @@ std::string measurements(const Json& measured) {
   return text;
 }
 
+/// What trials of this layout that ran have to say besides: routing that was forced, for one.
+std::set<std::string> remarks_on(const Json& document, const Json& entry) {
+  std::set<std::string> remarks;
+  for (const Json& trial : document.at("history")) {
+    if (trial.at("state") != "ok" || trial.at("point") != entry.at("point")) continue;
+    if (const std::string message = trial.at("message"); !message.empty()) remarks.insert(message);
+  }
+  return remarks;
+}
+
 Section answer(const Json& document) {
   Section section{.title = "Answer"};
   if (document.at("best").empty()) {
@@ -82,12 +96,13 @@ Section answer(const Json& document) {
   section.before.push_back(fmt::format("found by {}; differs from your layout in: {}",
                                        best.at("planner").get<std::string>(),
                                        difference(best.at("point"), own.at("point"))));
+  for (const std::string& remark : remarks_on(document, best)) section.before.push_back(remark);
   return section;
 }
 
 Section best_layouts(const Json& document) {
   Section section{.title = "Best layouts that ran",
-                  .header = {"#", "measured", "times", "corrected, 90 %", "projected", "GiB", "projected",
+                  .header = {"#", "measured", "times", "corrected, 90 %", "projected", "GiB", "projected GiB",
                              "found by", "against your layout"},
                   .align = {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                             Align::kRight, Align::kRight}};
@@ -95,8 +110,7 @@ Section best_layouts(const Json& document) {
     const Json& measured = entry.at("measured");
     const Json& interval = entry.at("corrected").at("interval");
     section.rows.push_back({label, rate(measured.at("tokens_per_s_per_gpu")), measured.at("measured").dump(),
-                            rate(interval[0]) + "-" + rate(interval[1]),
-                            rate(entry.at("throughput").at("tokens_per_s_per_gpu")),
+                            range(interval), rate(entry.at("throughput").at("tokens_per_s_per_gpu")),
                             gib(measured.at("peak_bytes")), gib(entry.at("memory").at("peak_bytes")),
                             entry.value("planner", "baseline"),
                             difference(entry.at("point"), document.at("baseline").at("point"))});
@@ -132,6 +146,11 @@ Section bias(const Json& document) {
                                            ? ""
                                            : fmt::format("; single trials scatter around that by {:.1f} %",
                                                          overall.at("spread").get<double>() * 100)));
+  if (const MemoryRatio memory = memory_ratio(document); memory.trials > 0) {
+    section.before.push_back(fmt::format(
+        "measured peak memory is {} against the projection ({} to {}), over {} trials",
+        change(memory.mean - 1), change(memory.smallest - 1), change(memory.largest - 1), memory.trials));
+  }
   for (const Json& axis : bias.at("axes")) {
     const std::string share = fmt::format("{:.0f} %", axis.at("share").get<double>() * 100);
     for (const Json& value : axis.at("values")) {
@@ -186,6 +205,20 @@ Section trials(const Json& document) {
                                 (trial.at("repeat").get<int>() > 0 ? " (again)" : "")});
   }
   if (!section.rows.empty()) section.after.emplace_back("error: projected against measured throughput");
+  std::map<std::string, std::string> labels;  // what makes trials comparable, or not: by it, their numbers
+  for (const Json& trial : document.at("history")) {
+    const std::string conditions = trial.at("conditions");
+    if (conditions.empty()) continue;
+    std::string& numbers = labels[conditions];
+    numbers += (numbers.empty() ? "" : ", ") + trial.at("trial").dump();
+  }
+  for (const Json& trial : document.at("history")) {
+    if (trial.at("state") != "ok" || trial.at("message").get<std::string>().empty()) continue;
+    std::string& numbers = labels[trial.at("message").get<std::string>()];
+    numbers += (numbers.empty() ? "" : ", ") + trial.at("trial").dump();
+  }
+  for (const auto& [conditions, numbers] : labels)
+    section.after.push_back(fmt::format("{}: trials {}", conditions, numbers));
   return section;
 }
 
@@ -204,9 +237,10 @@ Section failures(const Json& document) {
   for (const Json& trial : document.at("history")) {
     const std::string state = trial.at("state");
     if (state == "ok" || state == "running") continue;
+    std::string message = trial.at("message");
+    if (message.starts_with(state + ": ")) message.erase(0, state.size() + 2);
     section.before.push_back(fmt::format("trial {}, {}: {} ({})", trial.at("trial").get<int>(), state,
-                                         trial.at("message").get<std::string>(),
-                                         trial.at("folder").get<std::string>()));
+                                         message, trial.at("folder").get<std::string>()));
   }
   return section;
 }
@@ -251,6 +285,7 @@ Section effects(const Json& document) {
 std::string saved_line(const std::string& what, const Json& saved) {
   std::string line = fmt::format("{}: {} points, {:.0f} % of what it sees", what, count(saved.at("points")),
                                  saved.at("share").get<double>() * 100);
+  if (saved.at("points") == 0) return what + ": nothing rejected";
   if (saved.at("gpu_hours").is_null()) return line;
   return line + fmt::format(
                     "; {} GPU hours to find them out one by one; of as many trials as were run, drawn "
@@ -304,14 +339,22 @@ Section price(const Json& document) {
 }
 
 Section untried(const Json& document) {
-  Section section{.title = "Most promising of what was not run",
-                  .header = {"corrected, 90 %", "projected", "GiB projected", "against your layout"},
-                  .align = {Align::kRight, Align::kRight, Align::kRight}};
+  Section section{
+      .title = "Most promising of what was not run",
+      .header = {"corrected, 90 %", "projected", "GiB corrected", "projected", "against your layout"},
+      .align = {Align::kRight, Align::kRight, Align::kRight, Align::kRight}};
+  const MemoryRatio memory = memory_ratio(document);
   for (const Json& row : document.at("untried")) {
     const Json& interval = row.at("corrected").at("interval");
-    section.rows.push_back({rate(interval[0]) + "-" + rate(interval[1]), rate(row.at("projected")),
-                            gib(row.at("projected_peak_bytes")),
-                            difference(row.at("point"), document.at("baseline").at("point"))});
+    section.rows.push_back(
+        {range(interval), rate(row.at("projected")),
+         memory.trials > 0 ? gib(row.at("projected_peak_bytes").get<double>() * memory.mean) : "-",
+         gib(row.at("projected_peak_bytes")),
+         difference(row.at("point"), document.at("baseline").at("point"))});
+  }
+  if (!section.rows.empty() && memory.trials > 0) {
+    section.after.push_back(
+        fmt::format("the accelerator has {} GiB for them", gib(document.at("space").at("limit_bytes"))));
   }
   return section;
 }

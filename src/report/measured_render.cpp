@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "report/measured.h"
 #include "report/planning.h"
@@ -14,14 +15,53 @@ std::string heading(const Json& document) {
   return document.at("model").get<std::string>() + " on " + document.at("cluster").get<std::string>();
 }
 
+std::string plain_table(const Section& section, const Style& style) {
+  Table table(section.header, section.align);
+  for (const auto& row : section.rows) table.add(row);
+  return table.text(style);
+}
+
+bool ends_in_text(const Section& section) {
+  return section.align.size() < section.header.size() || section.align.back() == Align::kLeft;
+}
+
+/// A table whose last column goes on in further lines where the terminal ends: below itself, or where there
+/// is no room, below the line.
+std::string folded_table(const Section& section, const Style& style) {
+  constexpr std::size_t kRoom = 24;
+  constexpr int kIndent = 8;
+  const auto without_last = [](std::vector<std::string> cells) {
+    cells.pop_back();
+    return cells;
+  };
+  Table table(without_last(section.header), section.align);
+  for (const auto& row : section.rows) table.add(without_last(row));
+  const std::vector<std::string> lines = base::split(table.text(style), '\n');
+  std::size_t begin = 0;
+  for (const std::string& line : lines) begin = std::max(begin, display_width(line) + 2);
+  const auto width = static_cast<std::size_t>(style.width);
+  const bool titled = lines.size() > section.rows.size() + 1;  // the text ends with a line end
+  std::string text;
+  for (std::size_t i = 0; i < section.rows.size() + (titled ? 1 : 0); ++i) {
+    const bool heading = titled && i == 0;
+    const std::string& cell = heading ? section.header.back() : section.rows[i - (titled ? 1 : 0)].back();
+    text += lines[i];
+    if (!cell.empty() && (heading || begin + kRoom <= width || begin + display_width(cell) <= width)) {
+      text += std::string(begin - display_width(lines[i]), ' ') +
+              (heading ? dim(cell, style) : wrapped(cell, style.width, static_cast<int>(begin)));
+    } else if (!cell.empty()) {
+      text += "\n" + std::string(kIndent, ' ') + wrapped(cell, style.width, kIndent);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 std::string section_text(const Section& section, const Style& style) {
   std::string text = bold(section.title, style) + "\n";
   for (const std::string& line : section.before) text += "  " + wrapped(line, style.width - 2, 2) + "\n";
-  if (!section.rows.empty()) {
-    Table table(section.header, section.align);
-    for (const auto& row : section.rows) table.add(row);
-    text += table.text(style);
-  }
+  if (!section.rows.empty())
+    text += ends_in_text(section) ? folded_table(section, style) : plain_table(section, style);
   for (const std::string& line : section.after) text += "  " + wrapped(line, style.width - 2, 2) + "\n";
   for (const std::string& line : section.commands) text += "  " + line + "\n";
   return text;

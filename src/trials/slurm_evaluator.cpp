@@ -231,11 +231,15 @@ class SlurmEvaluator : public search::TrialEvaluator {
     return options_.arguments.empty() ? arguments : arguments + " " + options_.arguments;
   }
 
+  /// A trial that was lost with its Sextant may have left a job, whose number was perhaps not written any
+  /// more.
   void cancel_lost_job(std::size_t number) const {
-    const std::string folder = trial_folder_path(options_.folder, number);
-    const std::string job = text_of(folder + "/" + kJobName);
-    if (job.empty() || std::filesystem::exists(folder + "/result.json")) return;
-    SlurmClient(runner_ ? runner_ : shell_runner(folder, kSchedulerLimitS)).cancel(job);
+    const TrialFolder folder{trial_folder_path(options_.folder, number)};
+    if (!std::filesystem::exists(folder.path) || std::filesystem::exists(folder.path + "/result.json"))
+      return;
+    const SlurmClient client(runner_ ? runner_ : shell_runner(folder.path, kSchedulerLimitS));
+    if (const std::string job = text_of(folder.path + "/" + kJobName); !job.empty()) client.cancel(job);
+    client.cancel_named(job_name(folder));
   }
 
   SlurmOptions options_;

@@ -167,8 +167,9 @@ Json finished_document(const MeasuredSetup& setup, const search::TrialRun& run, 
   std::map<std::string, std::string> files;
   Json document = measured_document(setup, reader.run(), reader.entries(), folder.path(), &files);
   document["stopped"] = {{"reason", search::word(run.stopped)}, {"message", run.message}};
-  files[kClusterFile] = cluster_json(*setup.base().cluster).dump(2) + "\n";
-  files[kResultFile] = document.dump(2) + "\n";
+  files[kClusterFile] =
+      cluster_json(*setup.base().cluster).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  files[kResultFile] = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   folder.write_answer(files);
   return document;
 }

@@ -290,16 +290,19 @@ RunFolder RunFolder::begin(std::string path, const RunDescription& description) 
 RunFolder RunFolder::resume(std::string path) {
   const std::string file = path + "/" + kRunFile;
   std::error_code status;
-  auto run = fs::exists(file, status)
-                 ? parsed(file)
-                 : Json{{"sextant", ""}, {kInputs, Json::array()}, {kAnswer, Json::array()}};
+  std::optional<Json> run;
+  if (fs::exists(file, status)) {
+    run = parsed(file);
+  } else {
+    run = Json::object({{"sextant", ""}, {kInputs, Json::array()}, {kAnswer, Json::array()}});
+  }
   if (!is_run(run)) {
     throw base::UserError({file}, {}, "is damaged, or not of Sextant; move it away, then resume again");
   }
   std::vector<std::string> answer;
   add_names((*run)[kAnswer], answer);
   run->erase(kAnswer);
-  RunFolder folder(std::move(path), run->dump(2));
+  RunFolder folder(std::move(path), run->dump(2, ' ', false, Json::error_handler_t::replace));
   folder.answer_ = std::move(answer);
   return folder;
 }
@@ -322,7 +325,7 @@ void RunFolder::write_answer(const std::map<std::string, std::string>& files) {
 void RunFolder::write_description() {
   Json run = Json::parse(description_);
   run[kAnswer] = answer_;
-  base::write_file(path_of(kRunFile), run.dump(2) + "\n");
+  base::write_file(path_of(kRunFile), run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace sextant::tuner

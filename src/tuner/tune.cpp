@@ -123,8 +123,9 @@ Json tune(const TuneFlags& flags, const std::function<bool(const search::Progres
   document["notes"] = std::move(notes);
   document["wall_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (folder) {
-    files[kClusterFile] = cluster_json(*base.cluster).dump(2) + "\n";
-    files[kResultFile] = document.dump(2) + "\n";
+    files[kClusterFile] =
+        cluster_json(*base.cluster).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    files[kResultFile] = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
     folder->write_answer(files);
   }
   return document;

@@ -19,8 +19,9 @@ TIMEOUT_S = 900
 def launcher(cluster=CLUSTER, **options):
     """The command template of a virtual cluster."""
     words = [sys.executable, "-B", str(LAUNCHER), "--program", PROGRAM, "--cluster", cluster]
-    for name, value in options.items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
+    for name, values in options.items():
+        for value in values if isinstance(values, list) else [values]:
+            words += [f"--{name.replace('_', '-')}", str(value)]
     return shlex.join(words) + " --config {config}"
 
 
@@ -28,8 +29,8 @@ def search_arguments(folder, command, *more, inputs=LLAMA):
     return ("tune", *inputs, "--evaluator", "command", "--command", command, "--out", str(folder), *more)
 
 
-def start(*arguments):
-    return subprocess.Popen([PROGRAM, *arguments], cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL,
+def start(*arguments, **variables):
+    return subprocess.Popen([PROGRAM, *arguments], cwd=ROOT, env={**environment(), **variables}, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 

@@ -19,7 +19,7 @@ from program import LLAMA, MIXTRAL, PROGRAM, ROOT, ProgramTest, environment, run
 
 FOLDERS = tempfile.TemporaryDirectory()
 unittest.addModuleCleanup(FOLDERS.cleanup)
-KILLS = int(os.environ.get("SEXTANT_TEST_KILLS", "20"))
+KILLS = int(os.environ.get("SEXTANT_TEST_KILLS", "8"))
 
 
 def folder_named(name):

@@ -72,17 +72,25 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--step-s", type=float, default=0.0, help="as taken, not as printed")
     parser.add_argument("--pids", help="append this process's id there")
+    parser.add_argument("--trial-end", action="append", default=[], metavar="TRIAL=END",
+                        help="how that trial ends, whatever its layout: oom or silence")
+    parser.add_argument("--trial-step-s", action="append", default=[], metavar="TRIAL=S", help="--step-s of that trial")
     options = parser.parse_args()
     if options.pids:
         with pathlib.Path(options.pids).open("a", encoding="utf-8") as file:
             file.write(f"{os.getpid()}\n")
+    trial = os.environ.get("SEXTANT_TRIAL", "")
+    scripted = dict(word.split("=") for word in options.trial_end).get(trial)
+    if scripted == "silence":
+        fake_launcher.wait_for_ever()
+    options.step_s = float(dict(word.split("=") for word in options.trial_step_s).get(trial, options.step_s))
     projected = projection(options)
     layout = projected["layout"]
     if not projected["legal"]:
         fake_launcher.say(f"AssertionError: {projected['violations'][0]['message']}")
         return 1
     peak_bytes = projected["memory"]["peak_bytes"] * MEMORY_FACTOR
-    if peak_bytes > projected["memory"]["card_bytes"]:
+    if scripted == "oom" or peak_bytes > projected["memory"]["card_bytes"]:
         fake_launcher.say(f"[rank3]: {fake_launcher.OOM}")
         return 1
     end = end_of(layout)
