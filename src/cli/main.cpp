@@ -55,6 +55,7 @@ int run(int argc, char** argv) {
   add_report(app, action);
   add_validate(app, action);
   add_calibrate(app, action);
+  add_tokenize(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-constexpr int kDeepestIndex = 8;
+constexpr std::size_t kDeepestIndex = 8;
 
 WeightFiles open_single(const std::string& path) {
   std::vector<MappedFile> files;
