@@ -40,11 +40,13 @@ Tokenizer::Tokenizer(TokenizerParts parts)
       end_id_(parts_.vocabulary->end_id()) {
   for (const AddedToken& token : parts_.added) {
     end_id_ = std::max(end_id_, token.id + 1);
-    // The library decodes an added token as it is found in text, and its byte-level decoder takes characters
-    // of the byte alphabet for bytes there too.
+    // The library decodes an added token as it is found in text (and does not know it as special when that
+    // differs from its content), and its byte-level decoder takes characters of the byte alphabet for bytes
+    // there too.
     std::string text = token.normalized ? normalise(token.content, parts_.normalizer) : token.content;
+    const bool never_skipped = text != token.content;
     if (parts_.decode.byte_level) text = bytes_of_characters(text).value_or(text);
-    if (text != token.content) decoded_added_.emplace_back(token.id, std::move(text));
+    if (text != token.content) decoded_added_.push_back({token.id, std::move(text), never_skipped});
   }
 }
 
@@ -121,10 +123,11 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) c
   std::string bytes;
   bool first = true;
   for (const TokenId id : ids) {
-    if (skip_special && bytes_.is_special(id)) continue;
     const auto other = std::find_if(decoded_added_.begin(), decoded_added_.end(),
-                                    [id](const auto& pair) { return pair.first == id; });
-    bytes += other == decoded_added_.end() ? bytes_.of(id, first) : std::string_view(other->second);
+                                    [id](const DecodedAdded& added) { return added.id == id; });
+    const bool differs = other != decoded_added_.end();
+    if (skip_special && bytes_.is_special(id) && !(differs && other->never_skipped)) continue;
+    bytes += differs ? std::string_view(other->text) : bytes_.of(id, first);
     first = false;
   }
   std::string text = replace_invalid_utf8(bytes);

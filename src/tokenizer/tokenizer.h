@@ -85,7 +85,12 @@ class Tokenizer {
   TokenBytes bytes_;
   AddedTokenFinder in_raw_text_;
   AddedTokenFinder in_normalised_text_;
-  std::vector<std::pair<TokenId, std::string>> decoded_added_;  ///< where decode differs from a stream, by id
+  struct DecodedAdded {
+    TokenId id = 0;
+    std::string text;
+    bool never_skipped = false;
+  };
+  std::vector<DecodedAdded> decoded_added_;  ///< added tokens that decode writes otherwise than a stream
   TokenId end_id_ = 0;
 };
 
