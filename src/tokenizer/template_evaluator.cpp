@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tokenizer/template_functions.h"
@@ -214,6 +215,13 @@ class Evaluator {
       if (arguments.positional.size() > statement.parameters.size()) {
         throw TemplateError(
             fmt::format("macro '{}' takes not more than {} argument(s)", name, statement.parameters.size()));
+      }
+      for (const auto& [given, value] : arguments.named) {
+        const bool known =
+            given == "caller" || std::any_of(statement.parameters.begin(), statement.parameters.end(),
+                                             [&](const Parameter& p) { return p.name == given; });
+        if (!known)
+          throw TemplateError(fmt::format("macro '{}' takes no keyword argument '{}'", name, given));
       }
       if (const Value* const caller = arguments.find(std::string::npos, "caller"))
         own->variables["caller"] = *caller;
