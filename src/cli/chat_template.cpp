@@ -73,12 +73,7 @@ Json answer_to(const tokenizer::ChatTemplate& chat, const Variables& tokens, con
 int run_once(const tokenizer::ChatTemplate& chat, const Variables& tokens) {
   std::stringstream text;
   text << std::cin.rdbuf();
-  Json request;
-  try {
-    request = Json::parse(text.str());
-  } catch (const Json::exception& error) {
-    throw base::UserError({"standard input"}, {}, fmt::format("is not valid JSON: {}", error.what()));
-  }
+  Json request = parse_request(text.str());
   if (request.is_array()) request = Json{{"messages", request}};
   if (!request.is_object())
     throw base::UserError({"standard input"}, {}, "must be a list of messages or an object");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "weights/strict_json.h"
 
 namespace sextant::cli {
 namespace {
@@ -19,7 +20,7 @@ std::string detail_of(const std::exception& error) {
 
 Json answer_line(const std::string& line, const std::function<Json(const Json&)>& answer) {
   try {
-    const Json request = Json::parse(line);
+    const Json request = parse_request(line);
     if (!request.is_object()) return {{"error", "a request must be a JSON object"}};
     return answer(request);
   } catch (const base::UserError& error) {
@@ -40,6 +41,11 @@ int answer_lines(std::istream& input, const std::function<Json(const Json&)>& an
     std::fflush(stdout);
   }
   return kDone;
+}
+
+Json parse_request(const std::string& text) {
+  constexpr std::size_t kDeepest = 200;  // documents are written and passed on recursively
+  return weights::parse_strict_json<Json>(text, {}, "request", kDeepest);
 }
 
 std::string required_text(const Json& request, const char* key) {

@@ -15,6 +15,9 @@ namespace sextant::cli {
 /// kDone.
 int answer_lines(std::istream& input, const std::function<Json(const Json& request)>& answer);
 
+/// Parses a request. Throws base::UserError for bad JSON, keys that stand there twice, and deep nesting.
+Json parse_request(const std::string& text);
+
 /// The request's string under `key`. Throws base::UserError when it is missing or something else.
 std::string required_text(const Json& request, const char* key);
 

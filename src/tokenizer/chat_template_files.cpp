@@ -3,7 +3,9 @@
 
 #include "base/file.h"
 #include "tokenizer/chat_template.h"
+#include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/json_field.h"
+#include "weights/mapped_file.h"
 #include "weights/strict_json.h"
 
 namespace sextant::tokenizer {
@@ -62,6 +64,14 @@ std::string template_in(const JsonField& node) {
   node.refuse("has no template named \"default\"");
 }
 
+ChatTemplate load_from_gguf(const std::string& path) {
+  const weights::MappedFile file(path);
+  const auto source = gguf_chat_template(weights::read_gguf(file.bytes(), path));
+  if (!source)
+    throw base::UserError({path}, "tokenizer.chat_template", "is missing: the file has no chat template");
+  return ChatTemplate(*source, path + ": tokenizer.chat_template");
+}
+
 }  // namespace
 
 Value value_of_json(std::string_view json, bool user) {
@@ -70,6 +80,7 @@ Value value_of_json(std::string_view json, bool user) {
 
 ChatTemplate load_chat_template(const std::string& path) {
   std::error_code status;
+  if (fs::path(path).extension() == ".gguf") return load_from_gguf(path);
   if (!fs::is_directory(path, status)) return ChatTemplate(base::read_file(path), path);
   const fs::path beside = fs::path(path) / kTemplate;
   if (fs::exists(beside, status)) return ChatTemplate(base::read_file(beside.string()), beside.string());

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "base/file.h"
+#include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/tokenizer_json_steps.h"
+#include "weights/mapped_file.h"
 #include "weights/strict_json.h"
 
 namespace sextant::tokenizer {
@@ -153,6 +155,10 @@ Tokenizer load_tokenizer(const std::string& path) {
   std::error_code status;
   if (std::filesystem::is_directory(path, status))
     file = (std::filesystem::path(path) / "tokenizer.json").string();
+  if (std::filesystem::path(file).extension() == ".gguf") {
+    const weights::MappedFile mapped(file);
+    return Tokenizer(read_gguf_tokenizer(weights::read_gguf(mapped.bytes(), file), file));
+  }
   if (!std::filesystem::exists(file, status)) {
     throw base::UserError({file}, {},
                           "does not exist; a tokenizer is read from tokenizer.json in Hugging Face form");

@@ -12,7 +12,8 @@ namespace sextant::tokenizer {
 /// and for kinds that are not supported (only BPE models; see docs/design/tokenizer.md for the list).
 TokenizerParts read_tokenizer_json(std::string_view text, const std::string& file);
 
-/// A folder that holds tokenizer.json, or such a file itself. Throws base::UserError.
+/// A folder that holds tokenizer.json, such a file itself, or a .gguf file with a tokenizer in it. Throws
+/// base::UserError.
 Tokenizer load_tokenizer(const std::string& path);
 
 }  // namespace sextant::tokenizer
