@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -155,7 +156,9 @@ TEST(Bpe, MergesAsTheDefinitionSaysOnAnyText) {
       table.set(left, right, {rank, made});
       merges[{left, right}] = {rank, made};
     }
-    const Bpe bpe(vocabulary, table, {.byte_level = true});
+    BpeOptions options;
+    options.byte_level = true;
+    const Bpe bpe(vocabulary, table, options);
     for (int text = 0; text < 20; ++text) {
       std::string piece;
       std::vector<TokenId> units;
