@@ -31,7 +31,7 @@ chrono::sys_seconds time_in(const std::string& text) {
   char rest = 0;
   const int read =
       std::sscanf(text.c_str(), "%d-%u-%uT%d:%d:%d%c", &year, &month, &day, &hour, &minute, &second, &rest);
-  const chrono::year_month_day date(chrono::year(year), chrono::month(month), chrono::day(day));
+  const chrono::year_month_day date{chrono::year(year), chrono::month(month), chrono::day(day)};
   if (read != 6 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
       second > 60) {
     throw base::UserError({}, "now", "must be a time such as 2024-07-26T09:05:03");

@@ -171,7 +171,10 @@ class Reader {
     const bool* const prefix = gguf_.find<bool>("tokenizer.ggml.add_space_prefix");
     const bool adds_space = prefix == nullptr || *prefix;
     if (adds_space) parts_.normalizer.emplace_back(Prepend{"\u2581"});
-    parts_.normalizer.emplace_back(Replace{std::string(" "), "\u2581"});
+    // Filled in place: g++ 12 warns of a moved temporary that holds a variant.
+    auto& spaces = std::get<Replace>(parts_.normalizer.emplace_back(std::in_place_type<Replace>));
+    std::get<std::string>(spaces.pattern) = " ";
+    spaces.content = "\u2581";
     parts_.decode.byte_fallback = true;
     parts_.decode.replacements = {{"\u2581", " "}};
     parts_.decode.strip_spaces = adds_space ? 1 : 0;

@@ -169,35 +169,46 @@ Value repeat(const Value& value, std::int64_t times) {
 
 bool repeats(const Value& value) { return value.as<MarkedText>() != nullptr || value.as_list() != nullptr; }
 
-std::int64_t checked(bool overflowed, std::int64_t result) {
-  if (overflowed) throw TemplateError("integers beyond 64 bits are not computed with");
+[[noreturn]] void refuse_overflow() { throw TemplateError("integers beyond 64 bits are not computed with"); }
+
+std::int64_t multiplied(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result)) refuse_overflow();
   return result;
 }
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
+  if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
+  if (base == -1) return exponent % 2 == 0 ? 1 : -1;
   std::int64_t result = 1;
-  if (exponent > 64 && base != 0 && base != 1 && base != -1) checked(true, 0);
-  for (std::int64_t i = 0; i < (exponent > 64 ? exponent % 2 : exponent); ++i) {
-    checked(__builtin_mul_overflow(result, base, &result), 0);
-  }
-  return base == 0 && exponent > 0 ? 0 : result;
+  for (std::int64_t i = 0; i < exponent; ++i) result = multiplied(result, base);  // ends by overflow soon
+  return result;
 }
 
-/// Python's // and %: towards minus infinity.
+/// Python's //: towards minus infinity.
 std::int64_t floor_divided(std::int64_t a, std::int64_t b) {
-  checked(b == -1 && a == std::numeric_limits<std::int64_t>::min(), 0);
+  if (b == -1 && a == std::numeric_limits<std::int64_t>::min()) refuse_overflow();
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
 std::optional<Value> integer_result(const std::string& name, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
-  if (name == "+") return Value::integer(checked(__builtin_add_overflow(a, b, &result), result));
-  if (name == "-") return Value::integer(checked(__builtin_sub_overflow(a, b, &result), result));
-  if (name == "*") return Value::integer(checked(__builtin_mul_overflow(a, b, &result), result));
-  if (name == "**" && b >= 0) return Value::integer(power(a, b));
-  if (name == "//") return Value::integer(floor_divided(a, b));
-  if (name == "%") return Value::integer(b == -1 ? 0 : a - b * floor_divided(a, b));
-  return std::nullopt;
+  if (name == "+") {
+    if (__builtin_add_overflow(a, b, &result)) refuse_overflow();
+  } else if (name == "-") {
+    if (__builtin_sub_overflow(a, b, &result)) refuse_overflow();
+  } else if (name == "*") {
+    result = multiplied(a, b);
+  } else if (name == "**" && b >= 0) {
+    result = power(a, b);
+  } else if (name == "//") {
+    result = floor_divided(a, b);
+  } else if (name == "%") {
+    result = b == -1 ? 0 : a - b * floor_divided(a, b);
+  } else {
+    return std::nullopt;
+  }
+  return Value::integer(result);
 }
 
 Value float_result(const std::string& name, double a, double b) {
@@ -298,7 +309,8 @@ Value apply_operator(const std::string& name, const Value& left, const Value& ri
 Value negated(const Value& value) {
   if (const auto integer = integer_of(value)) {
     std::int64_t result = 0;
-    return Value::integer(checked(__builtin_sub_overflow(std::int64_t{0}, *integer, &result), result));
+    if (__builtin_sub_overflow(std::int64_t{0}, *integer, &result)) refuse_overflow();
+    return Value::integer(result);
   }
   if (const auto number = number_of(value)) return Value(Value::Variant(-*number));
   throw TemplateError(fmt::format("bad operand type for unary -: '{}'", type_name(value)));
