@@ -28,6 +28,13 @@ std::optional<char> named_byte(const std::string& token) {
   return static_cast<char>(high * 16 + low);
 }
 
+/// The first two of three bytes that spell a surrogate, at the end of the text. They can no longer become a
+/// character, but Python's incremental decoder, whose streams these equal, waits for the third as well.
+bool is_cut_surrogate(std::string_view text, std::size_t at) {
+  return at + 2 == text.size() && text[at] == '\xED' && static_cast<unsigned char>(text[at + 1]) >= 0xa0 &&
+         static_cast<unsigned char>(text[at + 1]) <= 0xbf;
+}
+
 }  // namespace
 
 TokenBytes::TokenBytes(const Vocabulary& vocabulary, std::span<const AddedToken> added, DecodeRule rule)
@@ -98,7 +105,7 @@ std::string StreamDecoder::take(bool all) {
   std::size_t at = 0;
   while (at < held_.size()) {
     const Sequence sequence = sequence_at(held_, at);
-    if (sequence.kind == Sequence::Kind::kIncomplete && !all) break;
+    if (!all && (sequence.kind == Sequence::Kind::kIncomplete || is_cut_surrogate(held_, at))) break;
     if (sequence.kind == Sequence::Kind::kValid) {
       text.append(held_, at, sequence.bytes);
     } else {
