@@ -120,10 +120,12 @@ class ChatTemplate(ProgramTest):
 
     def test_broken_templates_are_refused_with_their_line(self):
         with tempfile.TemporaryDirectory() as folder:
-            file = pathlib.Path(folder) / "t.jinja"
-            for source, message in (("a\n{% if x %}", "t.jinja:2"), ("{{ 1 +", "t.jinja:1: a tag without its end"),
-                                    ("\n\n{% frobnicate %}", "t.jinja:3: the statement"), ("{# a", "t.jinja:1: a comment"),
-                                    ("{{ (1 }}", "t.jinja:1"), ("{{ 'a }}", "a string without its end")):
+            broken = (("a\n{% if x %}", "t.jinja:2"), ("{{ 1 +", "t.jinja:1: a tag without its end"),
+                      ("\n\n{% frobnicate %}", "t.jinja:3: the statement"), ("{# a", "t.jinja:1: a comment"),
+                      ("{{ (1 }}", "t.jinja:1"), ("{{ 'a }}", "a string without its end"))
+            for number, (source, message) in enumerate(broken):
+                file = pathlib.Path(folder) / str(number) / "t.jinja"
+                file.parent.mkdir()
                 file.write_text(source)
                 with self.subTest(source):
                     self.assertIn(message, self.fault_of("chat-template", "--template", str(file), "--jsonl"))
