@@ -243,7 +243,9 @@ TEST(StreamDecoder, DropsOneSpaceOfSentencePieceAndNoMore) {
     "model":{"type":"BPE","vocab":{"▁":0,"▁leading":1,"▁x":2},"merges":[]}})",
                                                 "t.json"));
   StreamDecoder stream(tokenizer.token_bytes(), false);
-  EXPECT_EQ(stream.push(0) + stream.push(1) + stream.push(2) + stream.flush(), " leading x");
+  std::string shown;
+  for (const TokenId id : {0, 1, 2}) shown += stream.push(id);
+  EXPECT_EQ(shown + stream.flush(), " leading x");
   EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{0, 1, 2}, false), " leading x");
 }
 
