@@ -103,7 +103,8 @@ void add_tokenize(CLI::App& app, Action& action) {
       "  {\"text\": T, \"add_special_tokens\": B, \"match\": \"all\"|\"not-special\"|\"none\", \"pieces\": "
       "B}\n"
       "  {\"ids\": [...], \"skip_special_tokens\": B, \"stream\": B}");
-  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, a folder that holds it, or a GGUF file")
+  command
+      ->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, a folder that holds it, or a GGUF file")
       ->required()
       ->type_name("DIR|FILE|FILE.gguf");
   CLI::Option* text = command->add_option("text", flags->text, "the text to encode");
