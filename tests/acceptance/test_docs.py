@@ -94,15 +94,10 @@ class Pages(ProgramTest):
     def test_the_command_line_reference_names_exactly_the_flags_that_exist(self):
         described = set(re.findall(r"--[a-z][a-z-]+", text_of(ROOT / "docs" / "reference" / "command_line.md")))
         existing = {"--help"}
-<<<<<<< HEAD
-        for command in ("tune", "project", "compare", "inspect", "list", "schedule", "validate", "calibrate", "llm check"):
+        for command in ("tune", "report", "project", "compare", "inspect", "list", "schedule", "validate", "calibrate",
+                        "llm check", "tokenize", "chat-template", "generate"):
             usage = self.text_of(*command.split(), "--help")
             existing |= set(re.findall(r"^  (?:-\w,)?(--[a-z][a-z-]+)", usage, re.MULTILINE))
-=======
-        for command in ("tune", "report", "project", "compare", "inspect", "list", "schedule", "validate",
-                        "calibrate"):
-            existing |= set(re.findall(r"^  (?:-\w,)?(--[a-z][a-z-]+)", self.text_of(command, "--help"), re.MULTILINE))
->>>>>>> measure
         self.assertEqual(described, existing)
 
     def test_the_glossary_is_sorted(self):
