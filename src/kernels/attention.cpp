@@ -18,14 +18,13 @@ std::int64_t group_elements(const KeyValueCache::Shape& shape) {
 }
 
 template <typename Element, typename Convert, typename Offset>
-void write_group(Element* group, std::int64_t width, std::int64_t head_dim, std::int64_t lane,
-                 const float* keys, const float* values, Convert convert, Offset offset) {
-  if (lane == 0) std::fill(group, group + 2 * kPanelColumns * width, Element{0});
+void write_lane(Element* group, std::int64_t width, std::int64_t head_dim, std::int64_t lane,
+                const float* keys, const float* values, Convert convert, Offset offset) {
+  constexpr std::int64_t kPanel = kPanelColumns * kPanelColumns;
   Element* value_panels = group + kPanelColumns * width;
   for (std::int64_t d = 0; d < head_dim; ++d) {
     group[offset(d, lane)] = convert(keys[d]);
-    value_panels[d / kPanelColumns * kPanelColumns * kPanelColumns + offset(lane, d % kPanelColumns)] =
-        convert(values[d]);
+    value_panels[d / kPanelColumns * kPanel + offset(lane, d % kPanelColumns)] = convert(values[d]);
   }
 }
 
@@ -68,24 +67,36 @@ const std::byte* KeyValueCache::layer(std::int64_t layer) const {
   return memory_.data() + layer * shape_.blocks * block_bytes();
 }
 
+std::byte* KeyValueCache::group(std::int64_t layer, const std::int32_t* blocks, std::int64_t position,
+                                std::int64_t head) const {
+  const std::int64_t block = layer * shape_.blocks + blocks[position / shape_.block_tokens];
+  const std::int64_t index = position % shape_.block_tokens / kPanelColumns;
+  return memory_.data() + block * block_bytes() + head * head_bytes() +
+         index * group_elements(shape_) * bytes_of(shape_.type);
+}
+
+void KeyValueCache::clear_group(std::int64_t layer, const std::int32_t* blocks, std::int64_t position) {
+  const auto size = static_cast<std::size_t>(group_elements(shape_) * bytes_of(shape_.type));
+  for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
+    std::memset(group(layer, blocks, position, head), 0, size);
+  }
+}
+
 void KeyValueCache::write(std::int64_t layer, const std::int32_t* blocks, std::int64_t position,
                           const float* keys, const float* values) {
   const std::int64_t width = round_up(shape_.head_dim, kPanelColumns);
-  const std::int64_t slot = position % shape_.block_tokens;
-  std::byte* block = memory_.data() + layer * shape_.blocks * block_bytes() +
-                     blocks[position / shape_.block_tokens] * block_bytes();
+  const std::int64_t lane = position % kPanelColumns;
   for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
-    std::byte* group =
-        block + head * head_bytes() + slot / kPanelColumns * group_elements(shape_) * bytes_of(shape_.type);
+    std::byte* to = group(layer, blocks, position, head);
     const float* key = keys + head * shape_.head_dim;
     const float* value = values + head * shape_.head_dim;
     if (shape_.type == ElementType::kFloat32) {
-      write_group(
-          reinterpret_cast<float*>(group), width, shape_.head_dim, slot % kPanelColumns, key, value,
-          [](float x) { return x; }, float_panel_offset);
+      write_lane(
+          reinterpret_cast<float*>(to), width, shape_.head_dim, lane, key, value, [](float x) { return x; },
+          float_panel_offset);
     } else {
-      write_group(reinterpret_cast<BFloat16*>(group), width, shape_.head_dim, slot % kPanelColumns, key,
-                  value, to_bfloat16, paired_panel_offset);
+      write_lane(reinterpret_cast<BFloat16*>(to), width, shape_.head_dim, lane, key, value, to_bfloat16,
+                 paired_panel_offset);
     }
   }
 }

@@ -29,8 +29,12 @@ class KeyValueCache {
   const Shape& shape() const { return shape_; }
   static std::size_t bytes(const Shape& shape);
 
-  /// Stores keys and values [kv_heads][head_dim] of one position. The first position of 16 clears the places
-  /// of the other 15, so that no number of an earlier owner is ever read.
+  /// Clears the 16 places that `position`, a multiple of 16, begins: what a block's earlier owner left there
+  /// is never read. To be called before any position of them is written.
+  void clear_group(std::int64_t layer, const std::int32_t* blocks, std::int64_t position);
+
+  /// Stores keys and values [kv_heads][head_dim] of one position. Different positions may be written by
+  /// different threads.
   void write(std::int64_t layer, const std::int32_t* blocks, std::int64_t position, const float* keys,
              const float* values);
 
@@ -39,6 +43,9 @@ class KeyValueCache {
   std::int64_t head_bytes() const;
 
  private:
+  std::byte* group(std::int64_t layer, const std::int32_t* blocks, std::int64_t position,
+                   std::int64_t head) const;
+
   Shape shape_;
   Buffer memory_;
 };

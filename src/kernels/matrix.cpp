@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/bfloat16.h"
 #include "kernels/panels.h"
 
 namespace sextant::kernels {
