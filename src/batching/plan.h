@@ -34,10 +34,10 @@ enum class StepKind { kIdle, kPrefill, kDecode, kMixed };
 struct BatchPlan {
   std::int64_t tick = 0;
   StepKind kind = StepKind::kIdle;
-  std::vector<Segment> segments;
-  std::vector<TokenId> token_ids;  ///< of all segments, in order; empty in the simulator
-  std::vector<std::vector<std::int32_t>>
-      block_tables;  ///< one for each segment: blocks of the whole sequence
+  std::vector<Segment> segments = {};
+  std::vector<TokenId> token_ids = {};  ///< of all segments, in order; empty in the simulator
+  std::vector<std::vector<std::int32_t>> block_tables =
+      {};  ///< one for each segment: blocks of the whole sequence
 };
 
 enum class Ended { kNo, kStopText, kError };
@@ -52,7 +52,7 @@ struct Outcome {
 
 struct StepResult {
   std::int64_t tick = 0;
-  std::vector<Outcome> outcomes;  ///< one for each segment that samples, in order
+  std::vector<Outcome> outcomes = {};  ///< one for each segment that samples, in order
   std::int64_t duration_us = 0;
 };
 

@@ -16,7 +16,7 @@ struct CpuOptions {
   kernels::Isa isa = kernels::Isa::kScalar;
   kernels::ElementType type = kernels::ElementType::kFloat32;  ///< of weights and cache
   std::size_t threads = 1;
-  batching::CacheSpec cache;
+  batching::CacheSpec cache = {};
   std::int64_t vocabulary_limit = 0;  ///< ids from here on are padding and never drawn; 0: none
 };
 

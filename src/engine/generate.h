@@ -18,18 +18,18 @@ namespace sextant::engine {
 struct GenerateOptions {
   std::int64_t max_tokens = 128;
   bool ignore_end = false;  ///< go on after an end id
-  kernels::SamplingParameters sampling;
+  kernels::SamplingParameters sampling = {};
   std::int64_t step_tokens = 512;  ///< most prompt tokens of one step; longer prompts are cut
 };
 
 struct Generation {
   std::int64_t prompt_tokens = 0;
-  std::vector<batching::TokenId> token_ids;  ///< a final end id included
-  std::string finish_reason;                 ///< "stop", "length"; "error" when the model gave no number
+  std::vector<batching::TokenId> token_ids = {};  ///< a final end id included
+  std::string finish_reason = {};                 ///< "stop", "length"; "error" when the model gave no number
 };
 
 struct Generations {
-  std::vector<Generation> prompts;
+  std::vector<Generation> prompts = {};
   std::int64_t prefill_tokens = 0;
   std::int64_t decode_tokens = 0;  ///< drawn after the first of each prompt
   double prefill_s = 0.0;

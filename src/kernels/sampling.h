@@ -20,7 +20,7 @@ struct SamplingParameters {
       1.0;                        ///< of prompt and answer: divides positive logits, multiplies negative ones
   double presence_penalty = 0.0;  ///< of the answer: subtracted once from tokens that were used
   double frequency_penalty = 0.0;  ///< of the answer: subtracted for each use
-  std::map<std::int32_t, float> logit_bias;
+  std::map<std::int32_t, float> logit_bias = {};
   std::uint64_t seed = 0;
   std::uint64_t choice = 0;  ///< which of several answers to one prompt
 };
@@ -30,8 +30,8 @@ void require_sane(const SamplingParameters& parameters);
 
 /// How often the tokens of a sequence were used.
 struct TokenCounts {
-  std::map<std::int32_t, std::int64_t> prompt;
-  std::map<std::int32_t, std::int64_t> answer;
+  std::map<std::int32_t, std::int64_t> prompt = {};
+  std::map<std::int32_t, std::int64_t> answer = {};
 };
 
 /// The token at `position` of a sequence: a function of logits, parameters and counts alone. `logits` is used
