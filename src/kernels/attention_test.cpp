@@ -2,15 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kernels/bfloat16.h"
 #include "kernels/lanes_scalar.h"
+#include "kernels/panels.h"
 #include "kernels/row_kernels.h"
 #include "kernels/shapes.h"
 
