@@ -46,9 +46,9 @@ format_check() {
 # New inputs go to a scratch folder; the seeds stay as they are. The seed is fixed, so a failure repeats.
 fuzz_smoke() {
   local format
-  for format in yaml json log; do
+  for format in yaml json log safetensors gguf tokenizer text template; do
     mkdir -p "$logs/corpus/$format" build/fuzz/failures
-    build/fuzz/tests/fuzz/${format}_fuzz -runs=20000 -seed=1 -max_len=1024 -max_total_time=25 \
+    build/fuzz/tests/fuzz/${format}_fuzz -runs=20000 -seed=1 -max_len=1024 -max_total_time=15 \
       -artifact_prefix=build/fuzz/failures/ "$logs/corpus/$format" "tests/fuzz/corpus/$format" \
       >"$logs/fuzz" 2>&1 || { tail -n 40 "$logs/fuzz"; return 1; }
     echo "$format: $(grep '^Done' "$logs/fuzz")"
@@ -77,6 +77,6 @@ step "format" 60 bash -o pipefail -c format_check
 step "sanitizer build" 1500 bash -c 'build debug' &&
   step "sanitizer tests" 1500 bash -o pipefail -c 'run_ctest debug "$logs/debug" --label-exclude search'
 if command -v clang++-16 >/dev/null; then
-  step "fuzz build" 600 bash -c 'build fuzz --target yaml_fuzz json_fuzz log_fuzz' && step "fuzz" 60 bash -c fuzz_smoke
+  step "fuzz build" 600 bash -c 'build fuzz --target yaml_fuzz json_fuzz log_fuzz safetensors_fuzz gguf_fuzz tokenizer_fuzz text_fuzz template_fuzz' && step "fuzz" 150 bash -c fuzz_smoke
 fi
 finish

@@ -39,6 +39,8 @@ void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arg
 void add_report(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
+void add_tokenize(CLI::App& app, Action& action);
+void add_chat_template(CLI::App& app, Action& action);
 
 /// The flags of `tune` from its arguments as a run has recorded them. Throws base::UserError.
 tuner::TuneFlags parse_tune(const std::vector<std::string>& arguments);

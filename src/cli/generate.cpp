@@ -1,18 +1,19 @@
 #include "engine/generate.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <limits>
+#include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
+#include "cli/generate_prompts.h"
 #include "config/document.h"
 #include "engine/cpu_executor.h"
 #include "weights/safetensors.h"
@@ -21,11 +22,10 @@ namespace sextant::cli {
 namespace {
 
 using batching::TokenId;
-using Prompts = std::vector<std::vector<TokenId>>;
 
 struct Flags {
   std::string model;
-  std::string token_ids;
+  PromptFlags prompts;
   std::string dtype = "auto";
   std::string load_format = "auto";
   std::string isa = "auto";
@@ -37,39 +37,12 @@ struct Flags {
   bool json = false;
 };
 
-TokenId token_id(const config::Node& node) {
-  const std::int64_t id = config::as_integer(node);
-  if (id >= 0 && id <= std::numeric_limits<TokenId>::max()) return static_cast<TokenId>(id);
-  throw base::UserError(node.position, node.path, fmt::format("{} is no token id", id));
-}
-
-/// A list of ids, or of such lists.
-Prompts read_token_ids(const std::string& file) {
-  const config::Node document = config::parse_json(base::read_file(file), file);
-  config::require_sequence(document);
-  const bool nested = !document.items.empty() && document.items.front().kind == config::Node::Kind::kSequence;
-  Prompts prompts;
-  if (!nested) prompts.emplace_back();
-  for (const config::Node& item : document.items) {
-    if (!nested) {
-      prompts.front().push_back(token_id(item));
-      continue;
-    }
-    prompts.emplace_back();
-    for (const config::Node& id : config::require_sequence(item).items)
-      prompts.back().push_back(token_id(id));
-  }
-  return prompts;
-}
-
 void read_logit_bias(Flags& flags) {
   for (const std::string& text : flags.logit_bias) {
     const auto [key, value] = config::parse_assignment(text);
-    config::Node id;
-    id.kind = config::Node::Kind::kScalar;
-    id.text = key;
-    id.position.file = "--logit-bias";
-    flags.options.sampling.logit_bias[token_id(id)] = static_cast<float>(config::as_number(value));
+    const config::Node id = config::parse_json(key, "--logit-bias");
+    flags.options.sampling.logit_bias[static_cast<TokenId>(config::as_integer(id))] =
+        static_cast<float>(config::as_number(value));
   }
 }
 
@@ -129,7 +102,10 @@ void watch(engine::CpuExecutor& executor, const Flags& flags, const Prompts& pro
   }
 }
 
-Answer answer_of(const Flags& flags, const engine::ServedModel& model, const Prompts& prompts) {
+using OnToken = std::function<void(std::size_t prompt, TokenId)>;
+
+Answer answer_of(const Flags& flags, const engine::ServedModel& model, const Prompts& prompts,
+                 std::int64_t vocabulary_limit, const OnToken& on_token) {
   Answer answer;
   const batching::CacheSpec cache = engine::cache_for(prompts, flags.options.max_tokens);
   if (flags.load_format == "null") {
@@ -138,7 +114,7 @@ Answer answer_of(const Flags& flags, const engine::ServedModel& model, const Pro
                             "null computes no logits; leave out --logits and --logprobs");
     }
     engine::NullExecutor executor(cache, model.architecture.vocabulary);
-    answer.generations = engine::generate(executor, prompts, model.end_ids, flags.options);
+    answer.generations = engine::generate(executor, prompts, model.end_ids, flags.options, on_token);
     return answer;
   }
   const auto source =
@@ -147,9 +123,10 @@ Answer answer_of(const Flags& flags, const engine::ServedModel& model, const Pro
                                {.isa = kernels::parse_isa(flags.isa, "--isa"),
                                 .type = element_type(flags.dtype, model),
                                 .threads = flags.threads,
-                                .cache = cache});
+                                .cache = cache,
+                                .vocabulary_limit = vocabulary_limit});
   watch(executor, flags, prompts, answer);
-  answer.generations = engine::generate(executor, prompts, model.end_ids, flags.options);
+  answer.generations = engine::generate(executor, prompts, model.end_ids, flags.options, on_token);
   return answer;
 }
 
@@ -167,13 +144,21 @@ Json logprobs_json(const std::vector<TokenReport>& tokens) {
   return list;
 }
 
-Json document_of(const Flags& flags, const Answer& answer) {
+/// The text of an answer, without the id that ended it.
+std::string text_of(const tokenizer::Tokenizer& tokenizer, const engine::Generation& generation) {
+  std::vector<TokenId> ids = generation.token_ids;
+  if (generation.finish_reason == "stop") ids.pop_back();
+  return tokenizer.decode(ids, true);
+}
+
+Json document_of(const Flags& flags, const Answer& answer,
+                 const std::optional<tokenizer::Tokenizer>& tokenizer) {
   Json prompts = Json::array();
   for (std::size_t i = 0; i < answer.generations.prompts.size(); ++i) {
     const engine::Generation& generation = answer.generations.prompts[i];
     Json prompt = {{"prompt_tokens", generation.prompt_tokens},
                    {"token_ids", generation.token_ids},
-                   {"text", nullptr},
+                   {"text", tokenizer ? Json(text_of(*tokenizer, generation)) : Json()},
                    {"finish_reason", generation.finish_reason}};
     if (flags.logprobs) prompt["logprobs"] = logprobs_json(answer.logprobs[i]);
     prompts.push_back(prompt);
@@ -184,27 +169,75 @@ Json document_of(const Flags& flags, const Answer& answer) {
           {"decode_tokens_per_s", rate(g.decode_tokens, g.decode_s)}};
 }
 
-void print_text(const Answer& answer) {
-  for (const engine::Generation& generation : answer.generations.prompts) {
-    for (const TokenId id : generation.token_ids) fmt::print("{} ", id);
-    fmt::print("({})\n", generation.finish_reason);
+/// Text of one answer as it comes; a final end id shows nothing, as it is a control token.
+class Stream {
+ public:
+  explicit Stream(const tokenizer::Tokenizer& tokenizer) : decoder_(tokenizer.token_bytes(), true) {}
+  void push(TokenId id) { show(decoder_.push(id)); }
+  void end() { show(decoder_.flush() + "\n"); }
+
+ private:
+  static void show(const std::string& text) {
+    fmt::print("{}", text);
+    std::fflush(stdout);
   }
+  tokenizer::StreamDecoder decoder_;
+};
+
+/// All answers after each other: text, or ids where there is no tokenizer.
+void print_answers(const Answer& answer, const std::optional<tokenizer::Tokenizer>& tokenizer) {
+  for (const engine::Generation& generation : answer.generations.prompts) {
+    fmt::print("{}\n", tokenizer ? text_of(*tokenizer, generation)
+                                 : fmt::format("{}", fmt::join(generation.token_ids, " ")));
+  }
+}
+
+/// An answer that ended because the model's numbers were none must not pass as one.
+int status_of(const Answer& answer) {
+  for (const engine::Generation& generation : answer.generations.prompts) {
+    if (generation.finish_reason == "error") {
+      throw base::OutsideError("the model gave infinite or undefined logits; are its weights damaged?");
+    }
+  }
+  return kDone;
 }
 
 int run(Flags flags) {
   read_logit_bias(flags);
   kernels::require_sane(flags.options.sampling);
+  kernels::parse_isa(flags.isa, "--isa");
   const engine::ServedModel model = engine::read_served_model(flags.model);
-  const Prompts prompts = read_token_ids(flags.token_ids);
-  engine::require_sane_prompts(model, prompts, flags.options.max_tokens, flags.token_ids);
-  const Answer answer = answer_of(flags, model, prompts);
+  const auto tokenizer = find_tokenizer(flags.model);
+  const Prompts prompts = read_prompts(flags.prompts, flags.model, tokenizer);
+  engine::require_sane_prompts(model, prompts, flags.options.max_tokens, prompts_name(flags.prompts));
+  std::optional<Stream> stream;
+  if (tokenizer && prompts.size() == 1 && !flags.json) stream.emplace(*tokenizer);
+  const OnToken on_token = [&](std::size_t, TokenId id) {
+    if (stream) stream->push(id);
+  };
+  const std::int64_t limit = tokenizer ? tokenizer->end_id() : 0;
+  const Answer answer = answer_of(flags, model, prompts, limit, on_token);
   if (flags.logits) answer.logits.write(*flags.logits, model.architecture.vocabulary);
   if (flags.json) {
-    fmt::print("{}\n", document_of(flags, answer).dump(2));
+    fmt::print("{}\n",
+               document_of(flags, answer, tokenizer).dump(2, ' ', false, Json::error_handler_t::replace));
+  } else if (stream) {
+    stream->end();
   } else {
-    print_text(answer);
+    print_answers(answer, tokenizer);
   }
-  return kDone;
+  return status_of(answer);
+}
+
+void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
+  const auto repeatable = [](CLI::Option* option) {
+    option->type_name("TEXT")->expected(1)->allow_extra_args(false)->take_all();
+  };
+  repeatable(command.add_option("--prompt", flags.texts, "text to continue, repeatable"));
+  command.add_option("--prompt-file", flags.text_file, "file with a text to continue")->type_name("FILE");
+  repeatable(command.add_option("--chat", flags.chats, "a message to answer, in the model's chat template"));
+  command.add_option("--token-ids", flags.token_ids, "JSON file: a list of token ids, or of such lists")
+      ->type_name("FILE");
 }
 
 void add_sampling_flags(CLI::App& command, Flags& flags) {
@@ -232,11 +265,11 @@ void add_generate(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("generate", "Continue prompts with a model on this machine's processors");
   command->footer(
-      "Example: sextant generate --model path/to/model --token-ids ids.json --max-tokens 32 --json");
+      "Example: sextant generate --model path/to/model --prompt \"The capital of France is\" --max-tokens "
+      "16\n"
+      "Served: Llama, Mistral, Qwen2 and Qwen3 in Hugging Face form. Several prompts run as one batch.");
   command->add_option("--model", flags->model, "folder with config.json and safetensors")->required();
-  command->add_option("--token-ids", flags->token_ids, "JSON file: a list of token ids, or of such lists")
-      ->type_name("FILE")
-      ->required();
+  add_prompt_flags(*command, flags->prompts);
   command->add_option("--max-tokens", flags->options.max_tokens, "most tokens to draw for each prompt")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));
   command->add_flag("--ignore-eos", flags->options.ignore_end, "go on after the model's end ids");

@@ -56,6 +56,8 @@ int run(int argc, char** argv) {
   add_report(app, action);
   add_validate(app, action);
   add_calibrate(app, action);
+  add_tokenize(app, action);
+  add_chat_template(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

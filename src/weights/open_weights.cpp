@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "weights/gguf.h"
 #include "weights/safetensors.h"
 #include "weights/strict_json.h"
 #include "weights/weight_files.h"
@@ -22,12 +23,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-constexpr int kDeepestIndex = 8;
+constexpr std::size_t kDeepestIndex = 8;
 
 WeightFiles open_single(const std::string& path) {
   std::vector<MappedFile> files;
   files.emplace_back(path);
-  std::vector<Tensor> tensors = read_safetensors(files.back().bytes(), path);
+  const bool is_gguf = fs::path(path).extension() == ".gguf";
+  std::vector<Tensor> tensors =
+      is_gguf ? read_gguf(files.back().bytes(), path).tensors : read_safetensors(files.back().bytes(), path);
   return {std::move(files), std::move(tensors), {}};
 }
 

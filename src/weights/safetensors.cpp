@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLengthBytes = 8;
-constexpr int kDeepestHeader = 3;  ///< header, tensor, shape
+constexpr std::size_t kDeepestHeader = 3;  ///< header, tensor, shape
 
 /// The header's text, after the checks that need no JSON.
 std::string_view header_text(std::span<const std::byte> bytes, const std::string& file) {

@@ -1,56 +1,109 @@
-// JSON headers without double meanings: nlohmann's parser keeps the last of two equal keys silently; here
-// that is an error. Included by .cpp files only.
+// JSON without double meanings: nlohmann's own reader keeps the last of two equal keys silently; here that is
+// an error, and so is nesting beyond a depth. Included by .cpp files only.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 
 namespace sextant::weights {
 
-/// Parses `text`; `what` names it in messages ("header"). Throws base::UserError at `position` for bad
-/// syntax, a key that an object has twice, and nesting deeper than `deepest`.
+/// Builds a document from nlohmann's events.
 template <typename Json>
-Json parse_strict_json(std::string_view text, const base::SourcePosition& position, const std::string& what,
-                       int deepest) {
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int depth, typename Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
-      if (depth >= deepest) {
-        throw base::UserError(position, {},
-                              fmt::format("its {} is nested deeper than {} levels", what, deepest));
-      }
+class StrictJsonBuilder : public nlohmann::json_sax<Json> {
+ public:
+  StrictJsonBuilder(std::string_view text, base::SourcePosition position, std::string what,
+                    std::size_t deepest)
+      : text_(text), position_(std::move(position)), what_(std::move(what)), deepest_(deepest) {}
+
+  Json root;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(typename Json::number_integer_t value) override { return add(value); }
+  bool number_unsigned(typename Json::number_unsigned_t value) override { return add(value); }
+  bool number_float(typename Json::number_float_t value, const std::string&) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(typename Json::binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return begin(Json::object()); }
+  bool start_array(std::size_t) override { return begin(Json::array()); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(std::string& name) override {
+    if (open_.back()->contains(name)) {
+      throw base::UserError(position_, name,
+                            fmt::format("duplicate key in the {}: an object must have each key once", what_));
     }
-    if (event == Json::parse_event_t::object_start) {
-      keys.resize(static_cast<std::size_t>(depth) + 1);
-      keys.back().clear();
-    }
-    if (event == Json::parse_event_t::key) {
-      // depth counts the object that the key stands in
-      const auto& key = value.template get_ref<const std::string&>();
-      if (!keys[static_cast<std::size_t>(depth) - 1].insert(key).second) {
-        throw base::UserError(position, key,
-                              fmt::format("duplicate key in the {}: it must name each once", what));
-      }
-    }
+    key_ = std::move(name);
     return true;
-  };
-  try {
-    return Json::parse(text, watch);
-  } catch (const nlohmann::detail::exception& error) {
+  }
+  bool parse_error(std::size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
+    // "[json.exception…] parse error at line 1, column 2: syntax error while parsing value - …"
     const std::string_view message = error.what();
     const std::size_t detail = message.find(": ");
+    const std::string_view before = text_.substr(0, byte);
+    position_.line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
     throw base::UserError(
-        position, {},
-        fmt::format("its {} is not valid JSON: {}", what,
+        position_, {},
+        fmt::format("the {} is not valid JSON: {}", what_,
                     detail == std::string_view::npos ? message : message.substr(detail + 2)));
   }
+
+ private:
+  template <typename Value>
+  Json* place(Value&& value) {
+    if (open_.empty()) {
+      root = Json(std::forward<Value>(value));
+      return &root;
+    }
+    Json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(Json(std::forward<Value>(value)));
+      return &parent.back();
+    }
+    return &(parent[key_] = Json(std::forward<Value>(value)));
+  }
+  template <typename Value>
+  bool add(Value&& value) {
+    place(std::forward<Value>(value));
+    return true;
+  }
+  bool begin(Json value) {
+    if (open_.size() >= deepest_) {
+      throw base::UserError(position_, {},
+                            fmt::format("the {} is nested deeper than {} levels", what_, deepest_));
+    }
+    open_.push_back(place(std::move(value)));
+    return true;
+  }
+  bool end() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_;
+  base::SourcePosition position_;
+  std::string what_;
+  std::size_t deepest_;
+  std::vector<Json*> open_;
+  std::string key_;
+};
+
+/// Parses `text`; `what` names it in messages ("header"). Throws base::UserError at `position` for bad syntax
+/// (with its line), a key that an object has twice, and nesting deeper than `deepest`.
+template <typename Json>
+Json parse_strict_json(std::string_view text, const base::SourcePosition& position, const std::string& what,
+                       std::size_t deepest) {
+  StrictJsonBuilder<Json> builder(text, position, what, deepest);
+  Json::sax_parse(text, &builder);
+  return std::move(builder.root);
 }
 
 }  // namespace sextant::weights
