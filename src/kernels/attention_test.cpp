@@ -41,14 +41,19 @@ class Sequence {
 
   std::int64_t positions() const { return positions_; }
 
-  /// Writes and attends positions [first, first + rows), as one step of `pieces` segments.
-  std::vector<float> step(Machine& machine, std::int64_t first, std::int64_t rows, std::int64_t pieces = 1) {
+  void write(std::int64_t first, std::int64_t rows) {
     const std::int64_t kv_width = shape_.kv_heads * shape_.head_dim;
-    for (std::int64_t p = round_up(first, 16); p < first + rows; p += 16)
+    for (std::int64_t p = round_up(first, 16); p < first + rows; p += 16) {
       cache_.clear_group(0, blocks_.data(), p);
+    }
     for (std::int64_t p = first; p < first + rows; ++p) {
       cache_.write(0, blocks_.data(), p, keys_.data() + p * kv_width, values_.data() + p * kv_width);
     }
+  }
+
+  /// Writes and attends positions [first, first + rows), as one step of `pieces` segments.
+  std::vector<float> step(Machine& machine, std::int64_t first, std::int64_t rows, std::int64_t pieces = 1) {
+    write(first, rows);
     const std::int64_t width = shape_.heads * shape_.head_dim;
     std::vector<float> out(static_cast<std::size_t>(rows * width));
     std::vector<AttentionRows> segments;
@@ -62,10 +67,11 @@ class Sequence {
     return out;
   }
 
-  /// All positions, `rows` a step.
+  /// The rows after the context, `rows` a step.
   std::vector<float> all(Machine& machine, std::int64_t rows, std::int64_t pieces = 1) {
+    write(0, shape_.context);
     std::vector<float> out;
-    for (std::int64_t first = 0; first < positions_; first += rows) {
+    for (std::int64_t first = shape_.context; first < positions_; first += rows) {
       const std::vector<float> part = step(machine, first, std::min(rows, positions_ - first), pieces);
       out.insert(out.end(), part.begin(), part.end());
     }
@@ -158,7 +164,7 @@ TEST(Attention, IsNearTheExactSoftmax) {
     for (std::int64_t p = shape.context; p < sequence.positions(); p += 1 + shape.rows / 10) {
       for (std::int64_t head = 0; head < shape.heads; ++head) {
         for (std::int64_t d = 0; d < shape.head_dim; d += 7) {
-          ASSERT_NEAR(out[static_cast<std::size_t>(p * width + head * shape.head_dim + d)],
+          ASSERT_NEAR(out[static_cast<std::size_t>((p - shape.context) * width + head * shape.head_dim + d)],
                       sequence.exact(p, head, d), tolerance)
               << "position " << p << ", head " << head;
         }
