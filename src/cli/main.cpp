@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
   add_inspect(app, action);
   add_list(app, action);
   add_schedule(app, action);
+  add_generate(app, action);
   add_report(app, action);
   add_validate(app, action);
   add_calibrate(app, action);

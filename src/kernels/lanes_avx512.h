@@ -1,0 +1,61 @@
+// Sixteen floats in one AVX-512 register (see lanes_scalar.h for what each function promises).
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/bfloat16.h"
+
+namespace sextant::kernels {
+
+struct Avx512Lanes {
+  // 12 rows x 2 panels of sums and 2 registers of weights: 26 of 32; rows' numbers are broadcast from memory.
+  static constexpr int kTileRows = 12;
+  static constexpr int kTilePanels = 2;
+
+  __m512 v;
+
+  static Avx512Lanes broadcast(float x) { return {_mm512_set1_ps(x)}; }
+  static Avx512Lanes zero() { return {_mm512_setzero_ps()}; }
+  static Avx512Lanes load(const float* from) { return {_mm512_loadu_ps(from)}; }
+  static void store(float* to, Avx512Lanes a) { _mm512_storeu_ps(to, a.v); }
+  static void load_pairs(const BFloat16* from, Avx512Lanes& first, Avx512Lanes& second) {
+    const __m512i pairs = _mm512_loadu_si512(from);
+    first = {_mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16))};
+    second = {_mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
+  }
+  static Avx512Lanes add(Avx512Lanes a, Avx512Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
+  static Avx512Lanes multiply(Avx512Lanes a, Avx512Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  static Avx512Lanes divide(Avx512Lanes a, Avx512Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
+  static Avx512Lanes multiply_add(Avx512Lanes a, Avx512Lanes b, Avx512Lanes c) {
+    return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+  }
+  static Avx512Lanes maximum(Avx512Lanes a, Avx512Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
+  static Avx512Lanes minimum(Avx512Lanes a, Avx512Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
+  static Avx512Lanes round(Avx512Lanes a) {
+    return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+  }
+  static Avx512Lanes power_of_two(Avx512Lanes exponent) {
+    const __m512i biased = _mm512_add_epi32(_mm512_cvttps_epi32(exponent.v), _mm512_set1_epi32(127));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(biased, 23))};
+  }
+  static Avx512Lanes between(Avx512Lanes a, int first, int last, Avx512Lanes otherwise) {
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __mmask16 kept = _mm512_cmple_epi32_mask(_mm512_set1_epi32(first), lane) &
+                           _mm512_cmple_epi32_mask(lane, _mm512_set1_epi32(last));
+    return {_mm512_mask_blend_ps(kept, otherwise.v, a.v)};
+  }
+  static Avx512Lanes zero_below(Avx512Lanes a, Avx512Lanes x, Avx512Lanes limit) {
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_LT_OQ), a.v, _mm512_setzero_ps())};
+  }
+  static Avx512Lanes to_nearest_bfloat16(Avx512Lanes a) {
+    const __m512i bits = _mm512_castps_si512(a.v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __m512i chosen =
+        _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), rounded, quiet);
+    return {_mm512_castsi512_ps(_mm512_and_si512(chosen, _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
+  }
+};
+
+}  // namespace sextant::kernels

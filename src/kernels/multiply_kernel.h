@@ -1,0 +1,146 @@
+// Matrix products over lanes: rows of activations times packed weights.
+//
+// Problem: the same weights serve one row (a decoding step, bound by reading them) and thousands (a prefill,
+// bound by multiply-adds), and a row's result must not show which of the two it was in.
+// Idea: depth is cut into blocks of kDepthBlock; a block's sum is one chain from zero (tile_kernel.h) and
+// blocks are added in order. Everything else is only order of work. With few rows, several panels run beside
+// each other, each a stream of its own from memory. With many, a block of rows stays in the second-level
+// cache, and a block of a bfloat16 panel is widened to floats once for all its rows.
+// Cost: 2 * rows * columns * depth operations; weights are read once for each kRowBlock rows.
+// Source of the blocking: Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
+#pragma once
+
+#include "kernels/kernel_table.h"
+#include "kernels/tile_kernel.h"
+
+namespace sextant::kernels {
+
+inline constexpr std::int64_t kDepthBlock = 256;
+inline constexpr std::int64_t kRowBlock = 192;  ///< 192 rows x 256 x 4 bytes: 192 KiB of activations
+
+/// Copies rows [tile * kTileRows, …) into the order in which tiles read them: [depth][rows of the tile].
+template <class V, bool kRounded>
+void prepare_tile(const PrepareTask& task, std::int64_t tile_index) {
+  constexpr std::int64_t kTile = V::kTileRows;
+  const std::int64_t first = tile_index * kTile;
+  const std::int64_t rows = task.rows - first < kTile ? task.rows - first : kTile;
+  float* to = static_cast<float*>(task.prepared) + first * task.padded_depth;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* from = task.x + (first + r) * task.x_stride;
+    for (std::int64_t k = 0; k < task.depth; ++k) {
+      to[k * rows + r] = kRounded ? to_float(to_bfloat16(from[k])) : from[k];
+    }
+    for (std::int64_t k = task.depth; k < task.padded_depth; ++k) to[k * rows + r] = 0.0F;
+  }
+}
+
+template <class V>
+std::int64_t prepared_bytes(std::int64_t rows, std::int64_t padded_depth) {
+  return rows * padded_depth * static_cast<std::int64_t>(sizeof(float));
+}
+
+namespace multiply_detail {
+
+template <class V, int kRows, int kPanels, typename Element>
+void few_rows_panels(const MultiplyTask& task, const Element* panel, float* out) {
+  const auto* x = static_cast<const float*>(task.prepared);
+  const std::int64_t panel_stride = task.depth * kPanelColumns;
+  for (std::int64_t k = 0; k < task.depth; k += kDepthBlock) {
+    const std::int64_t depth = task.depth - k < kDepthBlock ? task.depth - k : kDepthBlock;
+    tile<V, kRows, kPanels>(TileRows{x + k * kRows, 1, kRows}, panel + k * kPanelColumns, panel_stride, depth,
+                            out, task.out_stride, k > 0);
+  }
+}
+
+template <class V, int kRows, typename Element>
+void few_rows(const MultiplyTask& task, std::int64_t first, std::int64_t last) {
+  if constexpr (kRows > 1) {
+    if (task.rows < kRows) {
+      few_rows<V, kRows - 1, Element>(task, first, last);
+      return;
+    }
+  }
+  // One or two rows leave registers for more panels.
+  constexpr int kBeside = kRows == 1 ? 4 : kRows == 2 ? 2 * V::kTilePanels : V::kTilePanels;
+  const auto* weights = static_cast<const Element*>(task.weights);
+  std::int64_t p = first;
+  for (; p + kBeside <= last; p += kBeside) {
+    few_rows_panels<V, kRows, kBeside>(task, weights + p * task.depth * kPanelColumns,
+                                       task.out + p * kPanelColumns);
+  }
+  for (; p < last; ++p) {
+    few_rows_panels<V, kRows, 1>(task, weights + p * task.depth * kPanelColumns,
+                                 task.out + p * kPanelColumns);
+  }
+}
+
+/// A block of a panel as floats: the panel itself, or widened into `scratch`.
+template <class V>
+const float* as_floats(const float* panel, std::int64_t, float*) {
+  return panel;
+}
+template <class V>
+const float* as_floats(const BFloat16* panel, std::int64_t depth, float* scratch) {
+  for (std::int64_t k = 0; k < depth; k += 2) {
+    V steps[2];
+    V::load_pairs(panel + k * kPanelColumns, steps[0], steps[1]);
+    V::store(scratch + k * kPanelColumns, steps[0]);
+    V::store(scratch + (k + 1) * kPanelColumns, steps[1]);
+  }
+  return scratch;
+}
+
+/// Rows [row, row_end) times kPanels panels, depth [k, k + depth).
+template <class V, int kPanels, typename Element>
+void row_block_panels(const MultiplyTask& task, std::int64_t panel_index, std::int64_t row,
+                      std::int64_t row_end, std::int64_t k, std::int64_t depth) {
+  alignas(64) float scratch[kPanels * kDepthBlock * kPanelColumns];
+  const auto* x = static_cast<const float*>(task.prepared);
+  const std::int64_t stride = task.depth * kPanelColumns;
+  const Element* panel = static_cast<const Element*>(task.weights) + panel_index * stride + k * kPanelColumns;
+  const float* floats = nullptr;
+  std::int64_t float_stride = stride;
+  if constexpr (sizeof(Element) == sizeof(float)) {
+    floats = panel;
+  } else {
+    float_stride = kDepthBlock * kPanelColumns;
+    for (int p = 0; p < kPanels; ++p) as_floats<V>(panel + p * stride, depth, scratch + p * float_stride);
+    floats = scratch;
+  }
+  for (; row < row_end; row += V::kTileRows) {
+    const std::int64_t left = task.rows - row;
+    const int rows = left < V::kTileRows ? static_cast<int>(left) : V::kTileRows;
+    tile_of<V, V::kTileRows, kPanels>(
+        rows, TileRows{x + row * task.depth + k * rows, 1, rows}, floats, float_stride, depth,
+        task.out + row * task.out_stride + panel_index * kPanelColumns, task.out_stride, k > 0);
+  }
+}
+
+template <class V, typename Element>
+void many_rows(const MultiplyTask& task, std::int64_t first, std::int64_t last) {
+  for (std::int64_t row = 0; row < task.rows; row += kRowBlock) {
+    const std::int64_t row_end = row + kRowBlock < task.rows ? row + kRowBlock : task.rows;
+    for (std::int64_t k = 0; k < task.depth; k += kDepthBlock) {
+      const std::int64_t depth = task.depth - k < kDepthBlock ? task.depth - k : kDepthBlock;
+      std::int64_t p = first;
+      for (; p + V::kTilePanels <= last; p += V::kTilePanels) {
+        row_block_panels<V, V::kTilePanels, Element>(task, p, row, row_end, k, depth);
+      }
+      for (; p < last; ++p) row_block_panels<V, 1, Element>(task, p, row, row_end, k, depth);
+    }
+  }
+}
+
+}  // namespace multiply_detail
+
+/// Columns of panels [first, last) of the product.
+template <class V, typename Element>
+void multiply_panels(const MultiplyTask& task, std::int64_t first, std::int64_t last) {
+  if (task.rows <= V::kTileRows) {
+    multiply_detail::few_rows<V, V::kTileRows, Element>(task, first, last);
+  } else {
+    multiply_detail::many_rows<V, Element>(task, first, last);
+  }
+}
+
+}  // namespace sextant::kernels
