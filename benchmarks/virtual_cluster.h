@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "search/beliefs.h"
 #include "search/prior.h"
 #include "search/run_trials.h"
-#include "search/beliefs.h"
 
 namespace sextant::benchmarks {
 

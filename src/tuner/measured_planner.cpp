@@ -24,7 +24,7 @@ using search::History;
 /// A point whose trials failed so often for reasons outside of it is left alone.
 constexpr std::size_t kMostAttempts = 3;
 /// Of the trials, for the sweep that comes before the surrogate. The surrogate learns from them too, but
-/// would have chosen better ones: the table of effects costs about six trials (docs/design/search.md).
+/// would have chosen better ones: the table of effects costs three to six trials (docs/design/search.md).
 constexpr double kSweepShare = 0.2;
 
 /// The workload's own layout before everything else: it is what all others are compared with, and what the
