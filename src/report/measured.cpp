@@ -16,11 +16,14 @@
 namespace sextant::report {
 namespace {
 
-std::string rate(const Json& value) {
-  return value.is_null() ? "-" : fmt::format("{:.5g}", value.get<double>());
+/// So many digits, and never an exponent.
+std::string digits(double value, int count) {
+  return std::abs(value) < std::pow(10.0, count) ? fmt::format("{:.{}g}", value, count)
+                                                 : fmt::format("{:.0f}", value);
 }
+std::string rate(const Json& value) { return value.is_null() ? "-" : digits(value.get<double>(), 5); }
 std::string range(const Json& interval) {
-  return fmt::format("{:.4g}-{:.4g}", interval[0].get<double>(), interval[1].get<double>());
+  return digits(interval[0].get<double>(), 4) + "-" + digits(interval[1].get<double>(), 4);
 }
 std::string gib(const Json& bytes) {
   return bytes.is_null() ? "-" : fmt::format("{:.1f}", bytes.get<double>() / base::kGiB);
@@ -102,7 +105,7 @@ Section answer(const Json& document) {
 
 Section best_layouts(const Json& document) {
   Section section{.title = "Best layouts that ran",
-                  .header = {"#", "measured", "times", "corrected, 90 %", "projected", "GiB", "projected GiB",
+                  .header = {"#", "measured", "times", "corrected, 90 %", "projected", "GiB", "GiB proj.",
                              "found by", "against your layout"},
                   .align = {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                             Align::kRight, Align::kRight}};
