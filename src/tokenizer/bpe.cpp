@@ -53,8 +53,10 @@ MergeTable::MergeTable(std::size_t pairs) : slots_(std::bit_ceil(2 * pairs + 8))
 
 std::size_t MergeTable::slot_of(std::uint64_t key) const {
   const std::size_t mask = slots_.size() - 1;
-  // Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4.
-  std::size_t slot = static_cast<std::size_t>(key * 0x9e3779b97f4a7c15U >> 20U) & mask;
+  // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4); only the high half of
+  // the product depends on both tokens.
+  const std::uint64_t product = key * 0x9e3779b97f4a7c15U;
+  std::size_t slot = static_cast<std::size_t>(product ^ product >> 32U) & mask;
   while (slots_[slot].key != kFree && slots_[slot].key != key) slot = (slot + 1) & mask;
   return slot;
 }

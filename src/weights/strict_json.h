@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ class StrictJsonBuilder : public nlohmann::json_sax<Json> {
   bool end_object() override { return end(); }
   bool end_array() override { return end(); }
   bool key(std::string& name) override {
-    if (open_.back()->contains(name)) {
+    if (!keys_.back().insert(name).second) {
       throw base::UserError(position_, name,
                             fmt::format("duplicate key in the {}: an object must have each key once", what_));
     }
@@ -68,7 +69,14 @@ class StrictJsonBuilder : public nlohmann::json_sax<Json> {
       parent.push_back(Json(std::forward<Value>(value)));
       return &parent.back();
     }
-    return &(parent[key_] = Json(std::forward<Value>(value)));
+    auto& object = parent.template get_ref<typename Json::object_t&>();
+    if constexpr (requires { object.reserve(1); }) {
+      // ordered_json looks through all members before it adds one; the key is known to be new.
+      using Members = std::vector<typename Json::object_t::value_type>;
+      return &static_cast<Members&>(object).emplace_back(key_, Json(std::forward<Value>(value))).second;
+    } else {
+      return &object.emplace(key_, Json(std::forward<Value>(value))).first->second;
+    }
   }
   template <typename Value>
   bool add(Value&& value) {
@@ -81,10 +89,12 @@ class StrictJsonBuilder : public nlohmann::json_sax<Json> {
                             fmt::format("the {} is nested deeper than {} levels", what_, deepest_));
     }
     open_.push_back(place(std::move(value)));
+    keys_.emplace_back();
     return true;
   }
   bool end() {
     open_.pop_back();
+    keys_.pop_back();
     return true;
   }
 
@@ -93,6 +103,7 @@ class StrictJsonBuilder : public nlohmann::json_sax<Json> {
   std::string what_;
   std::size_t deepest_;
   std::vector<Json*> open_;
+  std::vector<std::unordered_set<std::string>> keys_;  ///< of the open objects
   std::string key_;
 };
 
