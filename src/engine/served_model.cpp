@@ -23,6 +23,9 @@ constexpr std::array<std::string_view, 4> kFamilies = {"llama", "mistral", "qwen
 std::string config_file(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
+    if (path.ends_with(".gguf")) {
+      throw base::UserError({path}, {}, "GGUF files are not served yet; name a folder in Hugging Face form");
+    }
     if (fs::is_regular_file(path, ignored)) return path;
     throw base::UserError(
         {"--model"}, {},
