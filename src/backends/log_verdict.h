@@ -53,8 +53,8 @@ struct RunEnd {
   How how = How::kUnknown;
   int exit_status = 0;
   int signal = 0;
-  std::string detail{};                     ///< one phrase more, such as the scheduler's reason
-  double duration_s = 0;                    ///< 0 = not known
+  std::string detail{};                       ///< one phrase more, such as the scheduler's reason
+  double duration_s = 0;                      ///< 0 = not known
   std::optional<double> since_last_step_s{};  ///< when we stopped it
 };
 

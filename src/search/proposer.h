@@ -22,9 +22,9 @@ struct Refusal {
 };
 
 struct ProposalRequest {
-  const History& history;           ///< trials so far
+  const History& history;         ///< trials so far
   std::vector<Refusal> rejected;  ///< since the last request
-  std::size_t wanted = 1;           ///< more are welcome, fewer too
+  std::size_t wanted = 1;         ///< more are welcome, fewer too
 };
 
 struct ProposalAnswer {
