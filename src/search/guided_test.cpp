@@ -84,7 +84,7 @@ std::size_t trials_of(const std::vector<Decision>& decisions, std::string_view p
   return static_cast<std::size_t>(std::ranges::count(decisions, planner, &Decision::planner));
 }
 
-TEST(Guided, FollowsAProposalThatTurnsOutRightAndAsksForMore) {
+TEST(Guided, FollowsAProposalThatTurnsOutRightAndKeepsItsCredit) {
   const Prior prior = cube();
   Script expert([](const ProposalRequest& request) {
     return request.history.empty() ? points({{3, 4, 0}}) : points({{3, 4, 1}});
@@ -92,9 +92,10 @@ TEST(Guided, FollowsAProposalThatTurnsOutRightAndAsksForMore) {
   Guided guided(prior, expert, {});
   History history;
   const auto decisions = run(guided, prior, 2, history);
-  EXPECT_EQ(decisions[0].point, (Point{3, 4, 0}));
-  EXPECT_EQ(decisions[0].planner, "script");
-  EXPECT_EQ(decisions[0].why, "because");
+  EXPECT_EQ(decisions[0].planner, "surrogate");  // nothing has run that a proposal could be better than
+  EXPECT_EQ(decisions[1].point, (Point{3, 4, 0}));
+  EXPECT_EQ(decisions[1].planner, "script");
+  EXPECT_EQ(decisions[1].why, "because");
   guided.next(history, {});
   EXPECT_EQ(guided.credit(), 1);
 }
@@ -206,11 +207,21 @@ TEST(Guided, IsNotAskedForTrialsThatOthersDecidedOn) {
   EXPECT_EQ(script.requests, 1);
 }
 
+TEST(Guided, PassesOverWhatIsProjectedHopelesslySlower) {
+  const Prior prior = cube();
+  Script script([](const ProposalRequest&) { return points({{5, 5, 4}}); });
+  Guided guided(prior, script, {.plausible_share = 0.9});  // 0.98 to the 14th is 0.75
+  History history;
+  EXPECT_EQ(trials_of(run(guided, prior, 5, history), "script"), 0u);
+  EXPECT_EQ(guided.credit(), 1);
+}
+
 TEST(Guided, TakesNoCreditForNodesThatDie) {
   const Prior prior = cube();
   Script script([](const ProposalRequest&) { return points({{3, 4, 0}, {3, 4, 1}, {3, 4, 2}}); });
   Guided guided(prior, script, {});
   History history;
+  run(guided, prior, 1, history);
   const Decision decision = guided.next(history, {});
   history.push_back({decision.point, 0, {.state = TrialState::kNodeFailure, .message = {}}});
   guided.next(history, {});

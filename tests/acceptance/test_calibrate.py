@@ -47,10 +47,10 @@ class Benchmarks(ProgramTest):
             self.assertEqual(answer["samples"], 11)
             self.assertLess(answer["mean_abs_log_after"], answer["mean_abs_log_before"])
             links = next(row for row in answer["parameters"] if row["name"] == "link_fraction")
-            self.assertEqual(links["block"], "accelerators.h100")
+            self.assertEqual(links["block"], "accelerators.h100-80")
             # The example's bus bandwidth tends to 365 GB/s over links of 450 GB/s.
             self.assertAlmostEqual(links["value"], 365 / 450, delta=0.03)
-            self.assertIn("h100:\n", out.read_text(encoding="utf-8"))
+            self.assertIn("h100-80:\n", out.read_text(encoding="utf-8"))
 
     def test_the_cluster_must_be_named_and_large_enough(self):
         self.assertIn("--cluster", self.fault_of("calibrate", "--nccl-tests", self.LOG, "--out", "x.yaml"))
