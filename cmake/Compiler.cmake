@@ -26,7 +26,8 @@ if(SEXTANT_SANITIZE)
   # null anyway, and x86-64 reads unaligned values.
   target_compile_options(sextant_flags INTERFACE -Wno-error -fno-omit-frame-pointer
     "$<${SEXTANT_IS_TEST}:-O0>"
-    "$<$<NOT:${SEXTANT_IS_TEST}>:-O1;-fsanitize=address,undefined;-fno-sanitize=null,alignment;-fno-sanitize-recover=all>")
+    "$<$<NOT:${SEXTANT_IS_TEST}>:-O1;-fsanitize=address,undefined;-fno-sanitize=null,alignment;-fno-sanitize-recover=all>"
+    "$<$<BOOL:$<TARGET_PROPERTY:SEXTANT_WITHOUT_ARITHMETIC>>:-fno-sanitize=undefined>")
   target_link_options(sextant_flags INTERFACE -fsanitize=address,undefined)
 elseif(SEXTANT_SANITIZE_THREAD)
   target_compile_options(sextant_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
