@@ -234,12 +234,8 @@ std::unique_ptr<search::Planner> annealing(const Prior& prior, std::uint64_t see
 }
 
 std::optional<Point> best_measured(const History& history) {
-  const Trial* best = nullptr;
-  for (const Trial& trial : history) {
-    if (trial.result.state != TrialState::kOk) continue;
-    if (best == nullptr || trial.result.objective > best->result.objective) best = &trial;
-  }
-  return best == nullptr ? std::nullopt : std::optional(best->point);
+  const auto best = search::best_trial(history);
+  return best ? std::optional(history[*best].point) : std::nullopt;
 }
 
 }  // namespace sextant::benchmarks

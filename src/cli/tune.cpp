@@ -30,7 +30,7 @@ std::atomic<bool> interrupted{false};
 /// A line on standard error, drawn again at most ten times a second, only on a terminal.
 class ProgressLine {
  public:
-  bool update(const search::Progress& progress) {
+  void update(const search::Progress& progress) {
     using Clock = std::chrono::steady_clock;
     if (isatty(STDERR_FILENO) != 0 && Clock::now() - drawn_ > std::chrono::milliseconds(100)) {
       drawn_ = Clock::now();
@@ -41,7 +41,6 @@ class ProgressLine {
                  progress.done / elapsed_s, progress.best_objective, base::format_seconds(left_s));
       shown_ = true;
     }
-    return !interrupted;
   }
   ~ProgressLine() {
     if (shown_) fmt::print(stderr, "\r\x1b[K");
@@ -75,7 +74,7 @@ int run_projected(const Flags& flags) {
   {
     ProgressLine line;
     document = tuner::tune(
-        flags.tune, [&](const search::Progress& progress) { return line.update(progress); },
+        flags.tune, [&](const search::Progress& progress) { line.update(progress); },
         [] { return interrupted.load(); });
   }
   print(document, flags.json, report::tuning_text);

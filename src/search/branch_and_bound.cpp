@@ -41,7 +41,6 @@ struct Result {
 class StopFlag {
  public:
   explicit StopFlag(const std::function<bool()>& asked) : asked_(asked) {}
-  void raise() { raised_ = true; }
   bool raised() {
     if (!raised_ && asked_ && asked_()) raised_ = true;
     return raised_;
@@ -175,9 +174,7 @@ Answer branch_and_bound(const Space& space, const EvaluatorFactory& factory, con
     }
     if (options.progress) {
       const double objective = leaders.best().empty() ? 0 : leaders.best().front().outcome.objective;
-      if (!options.progress(
-              {static_cast<double>(first + count), static_cast<double>(branches.size()), objective}))
-        stop.raise();
+      options.progress({static_cast<double>(first + count), static_cast<double>(branches.size()), objective});
     }
   }
   answer.best = leaders.best();

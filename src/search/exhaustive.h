@@ -31,10 +31,9 @@ struct Progress {
 struct Options {
   std::size_t keep = 10;  ///< the K best to return
   std::size_t threads = 1;
-  /// Called from one thread at a time, now and then. Returning false stops the search: nothing is certified
-  /// then.
-  std::function<bool(const Progress&)> progress{};
-  /// Asked often, from any thread; may be empty. True ends the search soon, as progress returning false does.
+  /// Called from one thread at a time, now and then; may be empty.
+  std::function<void(const Progress&)> progress{};
+  /// Asked often, from any thread; may be empty. True ends the search soon: nothing is certified then.
   std::function<bool()> stop{};
   /// branch_and_bound: prefixes of this many axes are bounded first, best bound first.
   std::size_t branch_depth = 1;

@@ -118,9 +118,8 @@ TEST(BranchAndBound, CountsTheSameOnAnyNumberOfThreads) {
 }
 
 TEST(BranchAndBound, CertifiesNothingWhenStopped) {
-  const Answer answer =
-      branch_and_bound(toy_space(), ToyFactory(7),
-                       {.keep = 3, .progress = [](const Progress&) { return false; }, .branch_depth = 2});
+  const Answer answer = branch_and_bound(toy_space(), ToyFactory(7),
+                                         {.keep = 3, .stop = [] { return true; }, .branch_depth = 2});
   EXPECT_FALSE(answer.certified);
 }
 

@@ -24,11 +24,8 @@ std::optional<std::size_t> tried_in(const History& history, const Point& point) 
 
 /// The best single result; 0 when nothing ran.
 double best_of(const History& history) {
-  double best = 0;
-  for (const Trial& trial : history) {
-    if (trial.result.state == TrialState::kOk) best = std::max(best, trial.result.objective);
-  }
-  return best;
+  const auto best = best_trial(history);
+  return best ? history[*best].result.objective : 0;
 }
 
 }  // namespace

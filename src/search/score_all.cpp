@@ -103,8 +103,7 @@ Answer score_all(const Space& space, const EvaluatorFactory& factory, const Opti
     const std::lock_guard lock(progress_mutex);
     const auto& best = tallies[worker].leaders.best();
     const double objective = best.empty() ? 0 : best.front().outcome.objective;
-    if (!options.progress({static_cast<double>(done), static_cast<double>(points), objective}))
-      stopped = true;
+    options.progress({static_cast<double>(done), static_cast<double>(points), objective});
   });
   Tally total(space, options.keep, factory.rules());
   for (const Tally& tally : tallies) merge(total, tally);

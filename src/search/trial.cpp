@@ -75,6 +75,15 @@ std::optional<Standing> standing(const History& history, const Point& point) {
   return result;
 }
 
+std::optional<std::size_t> best_trial(const History& history) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (history[i].result.state != TrialState::kOk) continue;
+    if (!best || history[i].result.objective > history[*best].result.objective) best = i;
+  }
+  return best;
+}
+
 std::size_t next_repeat(const History& history, const Point& point) {
   return static_cast<std::size_t>(std::ranges::count(history, point, &Trial::point));
 }

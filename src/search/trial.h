@@ -73,6 +73,9 @@ struct Standing {
 /// Standing of `point`; empty when it was never tried.
 std::optional<Standing> standing(const History& history, const Point& point);
 
+/// The place in `history` of the best single result, the earliest of equals; empty when nothing ran.
+std::optional<std::size_t> best_trial(const History& history);
+
 /// The repeat number of the next trial of `point`.
 std::size_t next_repeat(const History& history, const Point& point);
 

@@ -122,15 +122,6 @@ Json refused_json(const std::vector<RefusedProposal>& refused) {
   return json;
 }
 
-std::optional<std::size_t> best_trial(const search::History& history) {
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < history.size(); ++i) {
-    if (history[i].result.state != search::TrialState::kOk) continue;
-    if (!best || history[i].result.objective > history[*best].result.objective) best = i;
-  }
-  return best;
-}
-
 /// "trial 7" → 6.
 std::optional<std::size_t> trial_index(std::string_view from, std::size_t trials) {
   if (!from.starts_with("trial")) return std::nullopt;
@@ -155,10 +146,17 @@ NamedPoint start_of(const MeasuredSetup& setup, const search::History& history, 
                           from, history.size())};
 }
 
+/// A layout as the model describes it: where it starts from, and what changes.
+std::string layout_properties() {
+  return R"("from":{"type":"string","description":"best, own, or trial N"},)"
+         R"("changes":{"type":"array","items":{"type":"object","additionalProperties":false,)"
+         R"("required":["axis","value"],"properties":{"axis":{"type":"string"},"value":{"type":"string"}}}})";
+}
+
 }  // namespace
 
 search::Point base_point(const MeasuredSetup& setup, const search::History& history) {
-  if (const auto best = best_trial(history)) return history[*best].point;
+  if (const auto best = search::best_trial(history)) return history[*best].point;
   if (setup.own && setup.prior.find(*setup.own)) return *setup.own;
   return std::ranges::max_element(setup.prior.legal, {}, &search::Candidate::objective)->point;
 }
@@ -194,7 +192,7 @@ std::string brief_text(const BriefInputs& in) {
     relieving.insert(relieving.end(), scarce[i].axes.begin(), scarce[i].axes.end());
   Json effects = Json::array();
   for (const search::Effect& effect : table.effects) effects.push_back(effect_json(space, effect));
-  const auto best = best_trial(in.history);
+  const auto best = search::best_trial(in.history);
   const Json document{
       {"architecture", architecture(in.setup.base())},
       {"cluster", cluster_json(*in.setup.base().cluster)},
@@ -210,21 +208,24 @@ std::string brief_text(const BriefInputs& in) {
       {"history", history_json(in.setup, in.history)},
       {"trials_left", in.trials_left},
       {"user_hints", in.hints},
-      {"earlier_runs", in.examples},
       {"your_notes", in.notes},
       {"refused_since_last_time", refused_json(in.refused)},
       {"wanted", fmt::format("up to {} candidates, best first", in.wanted)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
+const std::string& layout_schema() {
+  static const std::string kSchema =
+      R"({"type":"object","additionalProperties":false,"required":["from","changes"],)"
+      R"("properties":{)" +
+      layout_properties() + "}}";
+  return kSchema;
+}
+
 const std::string& candidate_schema() {
   static const std::string kSchema =
-      R"({"type":"object","additionalProperties":false,)"
-      R"("required":["from","changes","why"],"properties":{)"
-      R"("from":{"type":"string","description":"best, own, or trial N"},)"
-      R"("changes":{"type":"array","items":{"type":"object","additionalProperties":false,)"
-      R"("required":["axis","value"],"properties":{"axis":{"type":"string"},"value":{"type":"string"}}}},)"
-      R"("why":{"type":"string","description":"one sentence"}}})";
+      R"({"type":"object","additionalProperties":false,"required":["from","changes","why"],"properties":{)" +
+      layout_properties() + R"(,"why":{"type":"string","description":"one sentence"}}})";
   return kSchema;
 }
 

@@ -17,6 +17,9 @@
 
 namespace sextant::tuner {
 
+/// How many notes a model may keep for its later self.
+inline constexpr std::size_t kMostNotes = 40;
+
 /// A proposal that names things which do not exist, or a layout that may not be tried.
 struct RefusedProposal {
   std::string proposal;  ///< the layout, or what the model wrote
@@ -27,9 +30,8 @@ struct RefusedProposal {
 struct BriefInputs {
   const MeasuredSetup& setup;
   const search::History& history;
-  std::vector<std::string> hints{};     ///< the user's
-  std::vector<std::string> notes{};     ///< the model's own, from earlier
-  std::vector<std::string> examples{};  ///< earlier runs, most telling first
+  std::vector<std::string> hints{};  ///< the user's
+  std::vector<std::string> notes{};  ///< the model's own, from earlier
   std::vector<RefusedProposal> refused{};
   std::size_t wanted = 1;
   std::size_t trials_left = 0;
@@ -40,11 +42,13 @@ std::string brief_text(const BriefInputs& inputs);
 
 /// JSON schema of the answer: rationale, hypotheses, candidates, notes, stop.
 const std::string& answer_schema();
-/// JSON schema of one candidate: {from, changes: [{axis, value}], why}.
+/// JSON schema of a layout as the model describes it: {from, changes: [{axis, value}]}.
+const std::string& layout_schema();
+/// JSON schema of one candidate: a layout and `why`.
 const std::string& candidate_schema();
 
 /// The point that "from" (own, best, trial N) and "changes" of a candidate describe; else why there is none,
-/// in words that the model can act on. `json` matches candidate_schema() but for "why".
+/// in words that the model can act on. `json` matches layout_schema() or candidate_schema().
 struct NamedPoint {
   std::optional<search::Point> point{};
   std::string problem{};

@@ -13,8 +13,6 @@
 namespace sextant::tuner {
 namespace {
 
-constexpr std::size_t kMostNotes = 40;
-
 RefusedProposal refused(const search::Space& space, const search::Refusal& refusal) {
   RefusedProposal told{.proposal = search::describe(space, refusal.proposal.point), .reason = refusal.reason};
   for (const search::Point& point : refusal.nearest) told.nearest.push_back(search::describe(space, point));
@@ -35,7 +33,6 @@ std::string LlmProposer::brief(const search::ProposalRequest& request) {
   BriefInputs inputs{.setup = setup_, .history = request.history};
   inputs.hints = options_.hints;
   inputs.notes = notes_;
-  inputs.examples = options_.examples;
   inputs.refused = std::exchange(refused_, {});
   for (const search::Refusal& refusal : request.rejected)
     inputs.refused.push_back(refused(setup_.space, refusal));

@@ -19,9 +19,8 @@
 namespace sextant::tuner {
 
 struct LlmProposerOptions {
-  std::vector<std::string> hints{};     ///< the user's, in their words
-  std::vector<std::string> examples{};  ///< earlier runs
-  std::size_t trials = 0;               ///< of the whole search, for the model to know
+  std::vector<std::string> hints{};  ///< the user's, in their words
+  std::size_t trials = 0;            ///< of the whole search, for the model to know
   std::int64_t max_output_tokens = 4096;
   int most_tool_rounds = 8;
   std::function<void(const std::string& text)> note{};  ///< rationale, hypotheses and notes, for the record

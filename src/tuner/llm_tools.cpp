@@ -21,13 +21,6 @@ namespace sextant::tuner {
 namespace {
 
 constexpr std::size_t kNearest = 3;
-constexpr std::size_t kMostNotes = 40;
-
-const char* const kLayoutSchema =
-    R"({"type":"object","additionalProperties":false,"required":["from","changes"],"properties":{)"
-    R"("from":{"type":"string","description":"best, own, or trial N"},)"
-    R"("changes":{"type":"array","items":{"type":"object","additionalProperties":false,)"
-    R"("required":["axis","value"],"properties":{"axis":{"type":"string"},"value":{"type":"string"}}}}}})";
 
 llm::ToolResult result(const Json& json) {
   return {.text = json.dump(-1, ' ', false, Json::error_handler_t::replace), .failed = false};
@@ -85,7 +78,7 @@ using OfPoint = std::function<llm::ToolResult(const search::Point&)>;
 
 /// A tool whose argument is a layout.
 llm::ToolHandler layout_tool(ToolDesk& desk, const char* name, const char* description, OfPoint run) {
-  return {.tool = {.name = name, .description = description, .parameters = kLayoutSchema},
+  return {.tool = {.name = name, .description = description, .parameters = layout_schema()},
           .run = [&desk, run = std::move(run)](const std::string& arguments) {
             const NamedPoint named = named_point(desk.setup, desk.history, arguments);
             return named.point ? run(*named.point) : failure(named.problem);
@@ -113,11 +106,10 @@ llm::ToolHandler evaluate_memory(ToolDesk& desk) {
 }
 
 llm::ToolHandler evaluate(ToolDesk& desk) {
-  static const std::string kSchema = candidate_schema();
   return {.tool = {.name = "evaluate",
                    .description = "Put a layout forward for a real trial. It competes with the statistical "
                                   "planner's candidate; you see the result next time.",
-                   .parameters = kSchema},
+                   .parameters = candidate_schema()},
           .run = [&desk](const std::string& arguments) {
             const NamedPoint named = named_point(desk.setup, desk.history, arguments);
             if (!named.point) return failure(named.problem);

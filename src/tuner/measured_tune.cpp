@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -141,8 +143,10 @@ void require_fresh(const std::string& folder) {
 
 /// The language model of the run, where the flags name one. It is made before the journal, so that a missing
 /// key is found first; `record` must point at the journal before the first request.
-std::unique_ptr<LlmSession> llm_session(const MeasuredSetup& setup, LlmRecord earlier, RunRecord*& record) {
+std::unique_ptr<LlmSession> llm_session(const MeasuredSetup& setup, std::span<const journal::Entry> entries,
+                                        RunRecord*& record) {
   if (!wants_llm(setup.flags)) return nullptr;
+  LlmRecord earlier = recorded_llm(entries, true);
   earlier.exchanged = [&record](const journal::LlmExchange& exchange) { record->writer().append(exchange); };
   earlier.noted = [&record](const journal::Note& note) { record->writer().append(note); };
   return std::make_unique<LlmSession>(setup, std::move(earlier));
@@ -209,7 +213,13 @@ Json start(const TuneFlags& flags, const MeasuredHooks& hooks) {
 
 Json resume(const TuneFlags& typed, const MeasuredHooks& hooks) {
   const std::string folder = typed.measure.resume;
-  const journal::Run recorded = journal::Reader(journal_path(folder)).run();
+  journal::Run recorded;
+  std::vector<journal::Entry> entries;
+  {
+    const journal::Reader reader(journal_path(folder));
+    recorded = reader.run();
+    entries = reader.entries();
+  }
   RunFolder kept = RunFolder::resume(folder);
   std::vector<std::string> notes;
   TuneFlags flags = with_recorded_inputs(typed, recorded, folder, notes);
@@ -218,8 +228,7 @@ Json resume(const TuneFlags& typed, const MeasuredHooks& hooks) {
   const auto setup = measured_setup(flags);
   const trials::TrialPlanner plan = trials::workload_planner(setup->space, setup->workload);
   RunRecord* recorder = nullptr;
-  const auto llm =
-      llm_session(*setup, recorded_llm(journal::Reader(journal_path(folder)).entries(), true), recorder);
+  const auto llm = llm_session(*setup, entries, recorder);
   search::TrialRun run;
   {
     RunRecord record = RunRecord::resume(journal_path(folder), session_of(hooks),

@@ -120,13 +120,9 @@ std::string TrialStory::ended(const search::TrialRequest& request, const search:
 }
 
 std::string TrialStory::best_so_far() const {
-  std::size_t best = history_.size();
-  for (std::size_t i = 0; i < history_.size(); ++i) {
-    if (history_[i].result.state != search::TrialState::kOk) continue;
-    if (best == history_.size() || history_[i].result.objective > history_[best].result.objective) best = i;
-  }
-  if (best == history_.size()) return "; nothing has run yet";
-  return fmt::format("; best so far {:.5g} (trial {})", history_[best].result.objective, best + 1);
+  const auto best = search::best_trial(history_);
+  if (!best) return "; nothing has run yet";
+  return fmt::format("; best so far {:.5g} (trial {})", history_[*best].result.objective, *best + 1);
 }
 
 }  // namespace sextant::tuner

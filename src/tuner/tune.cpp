@@ -46,7 +46,7 @@ void require_supported(const TuneFlags& flags) {
 
 search::Answer run_search(const search::Space& space, const search::EvaluatorFactory& factory,
                           const TuneFlags& flags,
-                          const std::function<bool(const search::Progress&)>& progress,
+                          const std::function<void(const search::Progress&)>& progress,
                           const std::function<bool()>& stop) {
   search::Options options;
   options.keep = flags.top;
@@ -68,7 +68,7 @@ RunFolder begin_folder(const TuneFlags& flags, const backends::Workload& workloa
 
 }  // namespace
 
-Json tune(const TuneFlags& flags, const std::function<bool(const search::Progress&)>& progress,
+Json tune(const TuneFlags& flags, const std::function<void(const search::Progress&)>& progress,
           const std::function<bool()>& stop) {
   require_supported(flags);
   const auto start = std::chrono::steady_clock::now();

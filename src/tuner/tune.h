@@ -62,9 +62,8 @@ struct TuneFlags {
 };
 
 /// The JSON document of `sextant tune` (docs/reference/json.md). `stop` is asked often, from any thread; once
-/// it says yes, what was found so far is the answer, uncertified. `progress` may stop the search by returning
-/// false, likewise. Throws base::UserError.
-Json tune(const TuneFlags& flags, const std::function<bool(const search::Progress&)>& progress,
+/// it says yes, what was found so far is the answer, uncertified. Throws base::UserError.
+Json tune(const TuneFlags& flags, const std::function<void(const search::Progress&)>& progress,
           const std::function<bool()>& stop = {});
 
 }  // namespace sextant::tuner
