@@ -164,14 +164,7 @@ std::string thoughts_of(const Json& message) {
 }
 
 void read_calls(const Json& message, Response& response) {
-  const Json& calls = at(message, "tool_calls");
-  if (calls.is_array()) {
-    for (const Json& call : calls) {
-      const Json& function = at(call, "function");
-      response.tool_calls.push_back(
-          tool_call(text_at(call, "id"), text_at(function, "name"), at(function, "arguments")));
-    }
-  }
+  add_function_calls(message, response.tool_calls);
   const Json& old = at(message, "function_call");  // before tools there was one function
   if (response.tool_calls.empty() && old.is_object()) {
     response.tool_calls.push_back(tool_call("", text_at(old, "name"), at(old, "arguments")));

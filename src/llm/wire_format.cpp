@@ -51,6 +51,15 @@ ToolCall tool_call(std::string id, std::string name, const Json& arguments) {
   return call;
 }
 
+void add_function_calls(const Json& message, std::vector<ToolCall>& calls) {
+  const Json& listed = at(message, "tool_calls");
+  if (!listed.is_array()) return;
+  for (const Json& call : listed) {
+    const Json& function = at(call, "function");
+    calls.push_back(tool_call(text_at(call, "id"), text_at(function, "name"), at(function, "arguments")));
+  }
+}
+
 void complete_ids(std::vector<ToolCall>& calls) {
   std::set<std::string> taken;
   for (const ToolCall& call : calls) taken.insert(call.id);

@@ -43,6 +43,9 @@ std::unique_ptr<StreamReader> ollama_stream();
 /// is no object becomes a call with a fault.
 ToolCall tool_call(std::string id, std::string name, const Json& arguments);
 
+/// The calls under "tool_calls" of a message, in the form {id, function: {name, arguments}}.
+void add_function_calls(const Json& message, std::vector<ToolCall>& calls);
+
 /// Calls without an id get one, and equal ids are made different.
 void complete_ids(std::vector<ToolCall>& calls);
 

@@ -84,14 +84,7 @@ Parsed parse_ollama(const Json& body) {
   }
   response.text = text_at(message, "content");
   response.reasoning = text_at(message, "thinking");
-  const Json& calls = at(message, "tool_calls");
-  if (calls.is_array()) {
-    for (const Json& call : calls) {
-      const Json& function = at(call, "function");
-      response.tool_calls.push_back(
-          tool_call(text_at(call, "id"), text_at(function, "name"), at(function, "arguments")));
-    }
-  }
+  add_function_calls(message, response.tool_calls);
   complete_ids(response.tool_calls);
   response.finish_text = text_at(body, "done_reason");
   response.finish = response.finish_text == "length" ? Finish::kLength : Finish::kStop;

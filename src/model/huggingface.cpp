@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "model/huggingface_draft.h"
 #include "model/huggingface_families.h"
+#include "model/serving.h"
 
 namespace sextant::model {
 namespace {
@@ -119,15 +120,7 @@ Family find_family(const Node& config, std::vector<std::string>& warnings) {
 std::vector<std::int64_t> read_end_tokens(const Node& config, const Node& document) {
   const Node* ids = config.find_set("eos_token_id");
   if (ids == nullptr) ids = document.find_set("eos_token_id");
-  if (ids == nullptr) return {};
-  if (ids->kind != Node::Kind::kSequence) return {config::as_integer(*ids)};
-  if (ids->items.empty()) {
-    throw base::UserError(ids->position, ids->path,
-                          "is an empty list; give the ids that end a text, or remove the key");
-  }
-  std::vector<std::int64_t> result;
-  for (const Node& item : ids->items) result.push_back(config::as_integer(item));
-  return result;
+  return token_ids_of(ids);
 }
 
 }  // namespace

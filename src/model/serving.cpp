@@ -97,8 +97,7 @@ ServingFigures read_serving_figures(const Node& document) {
   return figures;
 }
 
-std::vector<std::int64_t> read_generation_end_tokens(const Node& document) {
-  const Node* ids = document.find_set("eos_token_id");
+std::vector<std::int64_t> token_ids_of(const Node* ids) {
   if (ids == nullptr) return {};
   if (ids->kind != Node::Kind::kSequence) return {config::as_integer(*ids)};
   if (ids->items.empty()) {
@@ -108,6 +107,10 @@ std::vector<std::int64_t> read_generation_end_tokens(const Node& document) {
   std::vector<std::int64_t> result;
   for (const Node& item : ids->items) result.push_back(config::as_integer(item));
   return result;
+}
+
+std::vector<std::int64_t> read_generation_end_tokens(const Node& document) {
+  return token_ids_of(document.find_set("eos_token_id"));
 }
 
 }  // namespace sextant::model

@@ -35,6 +35,10 @@ struct ServingFigures {
 /// rotary parameters by type of layer, which no served family has.
 ServingFigures read_serving_figures(const config::Node& document);
 
+/// The token ids of a key such as `eos_token_id`, a number or a list; none where it does not stand. Throws
+/// base::UserError for an empty list.
+std::vector<std::int64_t> token_ids_of(const config::Node* ids);
+
 /// The ids that end a text, from a parsed generation_config.json: `eos_token_id`, a number or a list. Empty
 /// when it says nothing. Throws base::UserError for an empty list.
 std::vector<std::int64_t> read_generation_end_tokens(const config::Node& document);

@@ -304,10 +304,7 @@ ExpressionPointer TokenReader::parse_postfix(ExpressionPointer value) {
     } else if (at_operator("[")) {
       value = parse_subscript(std::move(value));
     } else if (at_operator("(")) {
-      ExpressionPointer made = make(Kind::kCall);
-      adopt(*made, std::move(value));
-      made->arguments = parse_arguments();
-      value = std::move(made);
+      value = parse_call(std::move(value));
     } else {
       return value;
     }
@@ -328,6 +325,13 @@ ExpressionPointer TokenReader::parse_subscript(ExpressionPointer value) {
     }
   }
   expect_operator("]");
+  return made;
+}
+
+ExpressionPointer TokenReader::parse_call(ExpressionPointer value) {
+  ExpressionPointer made = make(Kind::kCall);
+  adopt(*made, std::move(value));
+  made->arguments = parse_arguments();
   return made;
 }
 
@@ -362,10 +366,7 @@ ExpressionPointer TokenReader::parse_filters_and_tests(ExpressionPointer value) 
     } else if (skip_name("is")) {
       value = parse_test(std::move(value));
     } else if (at_operator("(")) {
-      ExpressionPointer made = make(Kind::kCall);
-      adopt(*made, std::move(value));
-      made->arguments = parse_arguments();
-      value = std::move(made);
+      value = parse_call(std::move(value));
     } else {
       return value;
     }

@@ -63,6 +63,7 @@ class TokenReader {
   ExpressionPointer parse_filter(ExpressionPointer value);
   ExpressionPointer parse_test(ExpressionPointer value);
   ExpressionPointer parse_subscript(ExpressionPointer value);
+  ExpressionPointer parse_call(ExpressionPointer value);
   CallArguments parse_arguments();
 
   std::vector<TemplateToken> tokens_;
