@@ -8,6 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
+fuzz_formats="yaml json log events safetensors gguf tokenizer text template"
 failures=()
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -46,7 +47,7 @@ format_check() {
 # New inputs go to a scratch folder; the seeds stay as they are. The seed is fixed, so a failure repeats.
 fuzz_smoke() {
   local format
-  for format in yaml json log events safetensors gguf tokenizer text template; do
+  for format in $fuzz_formats; do
     mkdir -p "$logs/corpus/$format" build/fuzz/failures
     build/fuzz/tests/fuzz/${format}_fuzz -runs=20000 -seed=1 -max_len=1024 -max_total_time=15 \
       -artifact_prefix=build/fuzz/failures/ "$logs/corpus/$format" "tests/fuzz/corpus/$format" \
@@ -66,7 +67,7 @@ finish() {
   exit
 }
 
-export logs
+export logs fuzz_formats
 export -f build run_ctest format_check fuzz_smoke
 
 step "setup" 600 scripts/setup.sh || finish
@@ -77,7 +78,6 @@ step "format" 60 bash -o pipefail -c format_check
 step "sanitizer build" 2400 bash -c 'build debug' &&
   step "sanitizer tests" 1500 bash -o pipefail -c 'run_ctest debug "$logs/debug" --label-exclude search'
 if command -v clang++-16 >/dev/null; then
-  step "fuzz build" 900 bash -c 'build fuzz --target yaml_fuzz json_fuzz log_fuzz events_fuzz safetensors_fuzz gguf_fuzz \
-    tokenizer_fuzz text_fuzz template_fuzz' && step "fuzz" 240 bash -c fuzz_smoke
+  step "fuzz build" 900 bash -c 'build fuzz --target ${fuzz_formats// /_fuzz }_fuzz' && step "fuzz" 240 bash -c fuzz_smoke
 fi
 finish

@@ -1,13 +1,12 @@
 """`sextant tune --llm`: a language model proposes trials of a measured search, here a server that answers as told."""
-import http.server
 import json
 import os
 import pathlib
 import tempfile
-import threading
 import unittest
 
 import measured_runs
+from language_models import Chat, Server
 from measured_runs import decision_list, document_of, launcher, recorded_trials, search_arguments
 from program import ProgramTest, run_test_file
 
@@ -16,64 +15,40 @@ FOLDERS = tempfile.TemporaryDirectory()
 unittest.addModuleCleanup(FOLDERS.cleanup)
 
 
-class Model:
+class Model(Server):
     """Speaks Chat Completions. Asks once what a move would do, then proposes: the first moves of the menu, a knob that does
     not exist, and the best layout itself, which was tried. Answers `lives` requests, and 401 afterwards."""
 
     def __init__(self, lives=10**6):
+        super().__init__()
         self.lives = lives
-        self.requests = []
-        model = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                model.requests.append(body)
-                status, answer = model.answer(body)
-                payload = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(payload)))
-                self.end_headers()
-                self.wfile.write(payload)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def __enter__(self):
-        os.environ["OPENAI_COMPATIBLE_API_BASE"] = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        os.environ["OPENAI_COMPATIBLE_API_BASE"] = self.url + "/v1"
         os.environ["OPENAI_COMPATIBLE_API_KEY"] = KEY
         return self
 
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-
-    def answer(self, body):
+    def behave(self, handler, body, behaviour):
         if len(self.requests) > self.lives:
-            return 401, {"error": {"message": "this key was revoked"}}
+            return self.send(handler, 401, json.dumps({"error": {"message": "this key was revoked"}}))
+        answer = self.reply_to(body)
+        answer["usage"] = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+        return self.send(handler, 200, json.dumps(answer))
+
+    def briefs(self):
+        return [json.loads(body["messages"][1]["content"]) for _, _, body in self.requests]
+
+    @staticmethod
+    def reply_to(body):
         brief = json.loads(next(m["content"] for m in body["messages"] if m["role"] == "user"))
         moves = [{"from": "best", "changes": move["changes"]} for move in brief["moves_that_may_relieve_them"]]
-        if body["messages"][-1]["role"] != "tool" and body.get("tools") and moves:
-            return self.reply(call=("what_if", moves[0]))
+        if Chat().wants_tool(body) and moves:
+            return Chat().answer(None, ("what_if", moves[0]), None)
         candidates = [{**move, "why": "relieves a bottleneck"} for move in moves[:3]]
         candidates += [{"from": "best", "changes": [{"axis": "magic", "value": "1"}], "why": "a knob of another program"},
                        {"from": "best", "changes": [], "why": "the same again"}]
-        return self.reply(text=json.dumps({"rationale": "less bubble", "hypotheses": ["vpp matters"], "candidates": candidates,
-                                           "notes": ["remember the bubble"], "stop": False}))
-
-    @staticmethod
-    def reply(text=None, call=None):
-        message = {"role": "assistant", "content": text}
-        if call:
-            message["tool_calls"] = [{"id": "call_1", "type": "function",
-                                      "function": {"name": call[0], "arguments": json.dumps(call[1])}}]
-        return 200, {"id": "1", "object": "chat.completion", "created": 1, "model": "m",
-                     "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}],
-                     "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}}
+        return Chat().answer(json.dumps({"rationale": "less bubble", "hypotheses": ["vpp matters"], "candidates": candidates,
+                                         "notes": ["remember the bubble"], "stop": False}), None, None)
 
 
 def folder_named(name):
@@ -93,7 +68,7 @@ class Guided(ProgramTest):
     def test_proposals_run_and_the_report_says_whose_trials_found_what(self):
         with Model() as model:
             document = document_of(*search("helpful", "--hint", "the network is slow"))
-            told = json.loads(model.requests[0]["messages"][1]["content"])
+            told = model.briefs()[0]
             self.assertEqual(told["user_hints"], ["the network is slow"])
             self.assertEqual(set(told["knobs"]), set(document["space"]["axes"]))
             proposed = [trial for trial in document["history"] if trial["planner"] == "llm"]
@@ -114,8 +89,7 @@ class Guided(ProgramTest):
     def test_refused_proposals_are_told_with_reasons_and_run_no_trial(self):
         with Model() as model:
             document_of(*search("refused"))
-            later = [json.loads(request["messages"][1]["content"]) for request in model.requests]
-            refused = [entry["reason"] for brief in later for entry in brief["refused_since_last_time"]]
+            refused = [entry["reason"] for brief in model.briefs() for entry in brief["refused_since_last_time"]]
             self.assertTrue(any("'magic' is no knob" in reason for reason in refused), refused)
             self.assertTrue(any("repeats trial" in reason for reason in refused), refused)
             points = [trial[1:3] for trial in recorded_trials(folder_named("refused"))]
