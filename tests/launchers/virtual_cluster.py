@@ -74,7 +74,8 @@ def main():
     parser.add_argument("--pids", help="append this process's id there")
     parser.add_argument("--trial-end", action="append", default=[], metavar="TRIAL=END",
                         help="how that trial ends, whatever its layout: oom or silence")
-    parser.add_argument("--trial-step-s", action="append", default=[], metavar="TRIAL=S", help="--step-s of that trial")
+    parser.add_argument("--trial-waits", action="append", default=[], metavar="TRIAL=FILE",
+                        help="that trial begins once FILE is there")
     options = parser.parse_args()
     if options.pids:
         with pathlib.Path(options.pids).open("a", encoding="utf-8") as file:
@@ -83,7 +84,9 @@ def main():
     scripted = dict(word.split("=") for word in options.trial_end).get(trial)
     if scripted == "silence":
         fake_launcher.wait_for_ever()
-    options.step_s = float(dict(word.split("=") for word in options.trial_step_s).get(trial, options.step_s))
+    gate = dict(word.split("=") for word in options.trial_waits).get(trial)
+    while gate and not pathlib.Path(gate).exists():
+        time.sleep(0.05)
     projected = projection(options)
     layout = projected["layout"]
     if not projected["legal"]:

@@ -5,6 +5,7 @@
 Twelve trials: one runs out of memory, one never prints a step and meets its limit, one waits while a node is drained and
 until it is resumed, during one the controller is restarted, and during one Sextant itself is killed and the search
 resumed. All must be on record as what they were, the decisions must replay, and no job and no process may be left.
+A trial that something happens to waits at a gate until it has happened, so that the order holds on any machine.
 Skipped, with the reason, where Slurm is missing. SEXTANT_PROGRAM names the program.
 """
 import pathlib
@@ -30,11 +31,12 @@ def shell(command):
     return done.returncode, (done.stdout + done.stderr).decode("utf-8").strip()
 
 
-def until(holds, what):
+def until(holds, what, state=str):
+    """Waits for holds(); `state()` says, after too long a wait, how things are instead."""
     deadline = time.monotonic() + WAIT_S
     while not holds():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited in vain for: {what}; {shell('squeue; sinfo')[1]}")
+            raise AssertionError(f"waited in vain for: {what}\n{state()}")
         time.sleep(0.1)
 
 
@@ -61,13 +63,16 @@ class SearchOnSlurm(ProgramTest):
     def search(self):
         command = measured_runs.launcher(
             cluster=CLUSTER, trial_end=[f"{OUT_OF_MEMORY}=oom", f"{SILENT}=silence"],
-            trial_step_s=[f"{RESTARTED}=0.8", f"{KILLED}=1"])
+            trial_waits=[f"{trial}={self.gate(trial)}" for trial in (DRAINED - 1, RESTARTED, KILLED)])
         return ("tune", "--workload", LLAMA_WORKLOAD, "--cluster", CLUSTER, "--evaluator", "slurm", "--command", command,
-                "--sbatch", "--mem=100 --gres=gpu:8", "--trials", str(TRIALS), "--trial-minutes", "0.25", "--out",
+                "--sbatch", "--mem=100 --gres=gpu:8", "--trials", str(TRIALS), "--trial-minutes", "0.5", "--out",
                 str(self.folder))
 
     def start(self, *arguments):
         return measured_runs.start(*arguments, SLURM_CONF=self.configuration)
+
+    def gate(self, trial):
+        return pathlib.Path(self.place) / f"gate-{trial}"
 
     def job_of(self, trial):
         path = self.folder / "trials" / f"{trial:04}" / "job"
@@ -78,13 +83,18 @@ class SearchOnSlurm(ProgramTest):
         return shell(f"SLURM_CONF={self.configuration} squeue --noheader --format=%T --jobs={job}")[1] if job else ""
 
     def wait_for(self, trial, state):
-        until(lambda: self.state_of(trial) == state, f"trial {trial} to be {state}")
+        until(lambda: self.state_of(trial) == state, f"trial {trial} to be {state}", self.whole_state)
+
+    def whole_state(self):
+        trials = ", ".join(f"{trial}: job {self.job_of(trial) or 'none'}" for trial in range(1, TRIALS + 1))
+        return f"{trials}\n" + shell(f"export SLURM_CONF={self.configuration}; scontrol show job --oneliner; sinfo")[1]
 
     def disturb(self):
         """Everything that is done to the search while it runs; the process that ends it."""
         process = self.start(*self.search())
-        until(lambda: self.job_of(DRAINED - 1), "the trial before the node is drained")
+        self.wait_for(DRAINED - 1, "RUNNING")
         self.control("scontrol update nodename=node2 state=drain reason=test")
+        self.gate(DRAINED - 1).touch()
         self.wait_for(DRAINED, "PENDING")
         time.sleep(3)
         self.assertEqual(self.state_of(DRAINED), "PENDING")  # four nodes are asked for, three are there
@@ -93,9 +103,11 @@ class SearchOnSlurm(ProgramTest):
         self.control(f"{TOY} controller-stop {self.cluster}")
         time.sleep(2)
         self.control(f"{TOY} controller-start {self.cluster}")
+        self.gate(RESTARTED).touch()
         self.wait_for(KILLED, "RUNNING")
         measured_runs.kill(process)
         self.lost_job = self.job_of(KILLED)
+        self.gate(KILLED).touch()
         process = self.start("tune", "--resume", str(self.folder), "--json")
         _, errors = process.communicate(timeout=600)
         self.assertEqual(process.returncode, 0, errors.decode("utf-8"))
