@@ -2,6 +2,7 @@
 // proportion elsewhere.
 #include "trials/profile_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
@@ -10,7 +11,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cluster/catalogue.h"
+#include "cluster/cluster.h"
+#include "cost/efficiency.h"
 #include "model/catalogue.h"
 #include "training/projection.h"
 #include "training/step_stages.h"
