@@ -16,6 +16,8 @@ void add_input_flags(CLI::App& command, tuner::InputFlags& flags) {
                      "cluster file, or a name such as mi355x:4x8 (nodes x GPUs a node)");
   command.add_option("--primus-root", flags.primus_root,
                      "folder that holds primus/configs (default: the first such ancestor of the workload)");
+  command.add_option("--profile", flags.profile, "measured layer times, in the place of the cost model's")
+      ->type_name("FILE");
   command.add_option("--backend", flags.backend,
                      "NAME[@VERSION], e.g. megatron-core@0.15 (default: the workload's)");
   command

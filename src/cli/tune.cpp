@@ -209,7 +209,9 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   add_space_flags(command, tune);
   command.add_option("--planner", tune.planner, "auto, exhaustive; with trials also sweep, surrogate")
       ->capture_default_str();
-  command.add_option("--evaluator", tune.evaluator, "projection; command or slurm: run each candidate")
+  command
+      .add_option("--evaluator", tune.evaluator,
+                  "projection; profile: with --profile; command or slurm: run each candidate")
       ->capture_default_str();
   add_measure_flags(command, tune.measure);
   add_llm_flags(command, tune.llm);

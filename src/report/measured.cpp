@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "report/memory_ratio.h"
 #include "report/planning.h"
+#include "report/profile.h"
 
 namespace sextant::report {
 namespace {
@@ -399,11 +400,11 @@ Section reproduce(const Json& document) {
 }  // namespace
 
 std::vector<Section> measured_sections(const Json& document) {
-  std::vector<Section> all{answer(document),      best_layouts(document), trials(document),
-                           failures(document),    bias(document),         language_model(document),
-                           effects(document),     reasons(document),      untried(document),
-                           sensitivity(document), axes(document),         rejected(document),
-                           price(document),       notes(document),        reproduce(document)};
+  std::vector<Section> all{
+      answer(document),   best_layouts(document),   trials(document),          failures(document),
+      bias(document),     language_model(document), profile_section(document), effects(document),
+      reasons(document),  untried(document),        sensitivity(document),     axes(document),
+      rejected(document), price(document),          notes(document),           reproduce(document)};
   std::erase_if(all, [](const Section& section) {
     return section.before.empty() && section.rows.empty() && section.commands.empty();
   });

@@ -26,6 +26,9 @@ struct Section {
 /// The parts in reading order; empty ones are left out.
 std::vector<Section> measured_sections(const nlohmann::ordered_json& document);
 
+/// One part as text.
+std::string section_text(const Section& section, const Style& style);
+
 std::string measured_text(const nlohmann::ordered_json& document, const Style& style);
 std::string measured_markdown(const nlohmann::ordered_json& document);
 /// One line a trial, RFC 4180.

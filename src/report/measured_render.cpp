@@ -57,16 +57,6 @@ std::string folded_table(const Section& section, const Style& style) {
   return text;
 }
 
-std::string section_text(const Section& section, const Style& style) {
-  std::string text = bold(section.title, style) + "\n";
-  for (const std::string& line : section.before) text += "  " + wrapped(line, style.width - 2, 2) + "\n";
-  if (!section.rows.empty())
-    text += ends_in_text(section) ? folded_table(section, style) : plain_table(section, style);
-  for (const std::string& line : section.after) text += "  " + wrapped(line, style.width - 2, 2) + "\n";
-  for (const std::string& line : section.commands) text += "  " + line + "\n";
-  return text;
-}
-
 /// A cell of a Markdown table: no line ends, no bars.
 std::string cell(const std::string& text) {
   std::string safe;
@@ -113,6 +103,16 @@ std::string csv_cell(const Json& value) {
 }
 
 }  // namespace
+
+std::string section_text(const Section& section, const Style& style) {
+  std::string text = bold(section.title, style) + "\n";
+  for (const std::string& line : section.before) text += "  " + wrapped(line, style.width - 2, 2) + "\n";
+  if (!section.rows.empty())
+    text += ends_in_text(section) ? folded_table(section, style) : plain_table(section, style);
+  for (const std::string& line : section.after) text += "  " + wrapped(line, style.width - 2, 2) + "\n";
+  for (const std::string& line : section.commands) text += "  " + line + "\n";
+  return text;
+}
 
 std::string measured_text(const Json& document, const Style& style) {
   std::string text = bold(heading(document), style) +

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "report/profile.h"
 
 namespace sextant::report {
 namespace {
@@ -223,6 +224,7 @@ std::string projection_text(const Json& document, const Style& style) {
         "\n" + bold("Time of a step, critical stage", style) + "\n" + time_text(document.at("time"), style);
     text += "\n" + bold("Memory", style) + "\n" + memory_text(document.at("memory"), style);
   }
+  text += profile_text(document, style);
   add_notes(text, notes_beside(document.at("notes"), document.at("violations")), "Notes", style);
   return text;
 }

@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "report/planning.h"
+#include "report/profile.h"
 
 namespace sextant::report {
 namespace {
@@ -202,6 +203,7 @@ std::string tuning_text(const Json& document, const Style& style) {
   }
   text +=
       rejected_text(document, style) + "\n" + search_text(document, style) + exports_text(document, style);
+  text += profile_text(document, style);
   if (!document.at("notes").empty()) {
     text += "\n" + bold("Notes", style) + "\n";
     for (const Json& note : document.at("notes")) {

@@ -12,6 +12,8 @@
 
 namespace sextant::training {
 
+struct MeasuredTerms;  // layer_profile.h
+
 struct Job {
   std::string name;
   std::shared_ptr<const model::Model> model;
@@ -20,6 +22,8 @@ struct Job {
   layers::Software software;
   std::string backend;                ///< "primus", "megatron-core", "torchtitan"
   std::string backend_version;        ///< "0.15"; empty = the newest known
+  /// Layers measured on one node, in the place of the cost model's; null: the cost model's.
+  std::shared_ptr<const MeasuredTerms> measured;
   std::vector<std::string> warnings;  ///< what importers assumed or found odd, each a sentence
 };
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "pipeline/live.h"
+#include "training/layer_profile.h"
 
 namespace sextant::training {
 namespace {
@@ -194,6 +195,7 @@ MemoryTerms memory_terms(const Job& job) {
   terms.shared_buffer_bytes = buffer.any_stage;
   terms.head_shared_buffer_bytes = buffer.head_stage;
   terms.dispatch_buffer_bytes = dispatch_buffer_bytes(job);
+  if (job.measured) scale_memory(*job.measured, terms);
   return terms;
 }
 

@@ -8,6 +8,7 @@
 #include "cost/efficiency.h"
 #include "cost/utilisation.h"
 #include "model/parameters.h"
+#include "training/layer_profile.h"
 #include "training/projection.h"
 #include "training/projector_cache.h"
 #include "training/step.h"
@@ -117,6 +118,8 @@ Projection Projector::project(const parallel::Layout& layout) {
         (*step.table)[static_cast<std::size_t>(index)].layers;
   }
   projection.sources = efficiency.sources;
+  if (s.job.measured)
+    projection.sources.insert(projection.sources.begin(), "layers: measured, " + s.job.measured->source);
   return projection;
 }
 

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "training/layer_profile.h"
 
 namespace sextant::training {
 namespace {
@@ -217,6 +218,7 @@ StepTerms step_terms(const Job& job, const cost::Machine& given, const parallel:
     terms.prediction_depth.local_experts = local_experts(mlp, job.layout);
   }
   terms.boundary_bytes = layers::boundary_bytes(model, job.layout);
+  if (job.measured) scale_step(*job.measured, terms);
   return terms;
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cluster/cluster_files.h"
 #include "config/document.h"
+#include "trials/profile_file.h"
 
 namespace sextant::tuner {
 namespace {
@@ -73,8 +74,10 @@ backends::Workload read_inputs(const InputFlags& flags) {
   options.settings = parse_settings(flags.settings);
   options.cluster = read_cluster(flags);
   apply_cluster_settings(options.cluster, options.settings);
-  return flags.workload.empty() ? backends::workload_from_model(flags.model, options)
-                                : backends::read_workload(flags.workload, options);
+  backends::Workload workload = flags.workload.empty() ? backends::workload_from_model(flags.model, options)
+                                                       : backends::read_workload(flags.workload, options);
+  if (!flags.profile.empty()) workload.job = trials::with_profile(std::move(workload.job), flags.profile);
+  return workload;
 }
 
 }  // namespace sextant::tuner

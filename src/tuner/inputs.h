@@ -16,6 +16,7 @@ struct InputFlags {
   std::string cluster;                ///< --cluster FILE|NAME
   std::string primus_root;            ///< --primus-root DIR
   std::string backend;                ///< --backend NAME[@VERSION]
+  std::string profile;                ///< --profile FILE: measured layers (trials/profile_file.h)
   std::vector<std::string> settings;  ///< --set key=value, in order
 };
 

@@ -4,6 +4,7 @@
 
 #include "parallel/groups.h"
 #include "parallel/stages.h"
+#include "training/layer_profile.h"
 
 namespace sextant::tuner {
 namespace {
@@ -226,6 +227,41 @@ Json cluster_json(const cluster::Cluster& cluster) {
           {"gpu_initiated_rdma", cluster.node.gpu_initiated_rdma},
           {"sources", cluster.sources},
           {"notes", cluster.notes}};
+}
+
+Json profile_json(const training::MeasuredTerms& measured) {
+  Json rows = Json::array();
+  for (const training::ScaledLayer& layer : measured.layers) {
+    const auto pass = [](double seconds, double projected_s, double factor) {
+      return Json{{"measured_s", seconds}, {"projected_s", projected_s}, {"factor", factor}};
+    };
+    Json row{{"name", layer.name},
+             {"forward", pass(layer.measured.forward_s, layer.projected.forward_s, layer.scale.forward)},
+             {"backward", pass(layer.measured.backward_s, layer.projected.backward_s, layer.scale.backward)},
+             {"saved", nullptr},
+             {"dispatch_s", nullptr},
+             {"host_keeps_up", layer.scale.host_keeps_up}};
+    if (layer.measured.saved_bytes > 0) {
+      row["saved"] = {{"measured_bytes", layer.measured.saved_bytes},
+                      {"projected_bytes", layer.projected.saved_bytes},
+                      {"factor", layer.scale.saved}};
+    }
+    if (layer.measured.dispatch_forward_s)
+      row["dispatch_s"] = *layer.measured.dispatch_forward_s + layer.measured.dispatch_backward_s;
+    rows.push_back(std::move(row));
+  }
+  const parallel::Layout& layout = measured.layout;
+  return {{"source", measured.source},
+          {"layout",
+           {{"gpus", layout.world},
+            {"tp", layout.tp},
+            {"cp", layout.cp},
+            {"ep", layout.ep},
+            {"etp", layout.etp},
+            {"mbs", layout.micro_batch},
+            {"sequence_tokens", layout.sequence_tokens}}},
+          {"layers", std::move(rows)},
+          {"unmeasured", measured.unmeasured}};
 }
 
 }  // namespace sextant::tuner

@@ -23,6 +23,7 @@ Json memory_json(const training::Memory& memory, const cluster::Cluster& cluster
 Json time_json(const training::Time& time);
 Json throughput_json(const training::Throughput& throughput);
 Json violations_json(std::span<const backends::Violation> violations);
+Json profile_json(const training::MeasuredTerms& measured);
 Json model_json(const model::Model& model);
 Json parameters_json(const model::Model& model);
 Json cluster_json(const cluster::Cluster& cluster);

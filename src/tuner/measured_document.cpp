@@ -334,6 +334,7 @@ Json measured_document(const MeasuredSetup& setup, const journal::Run& run,
   document["space"] = space_json(setup.space, setup.answer);
   document["space"]["candidates"] = setup.prior.legal.size();
   document["space"]["limit_bytes"] = setup.prior.limit_bytes;
+  if (setup.base().measured) document["profile"] = profile_json(*setup.base().measured);
   document["rejected"] = rejected_json(setup.base(), setup.answer);
   document["trials"] = trials_json(material);
   document["budget"] = budget_json(budget);

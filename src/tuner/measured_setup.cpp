@@ -74,7 +74,7 @@ class RememberingEvaluators : public search::EvaluatorFactory {
   mutable std::vector<std::unique_ptr<Found>> found_;
 };
 
-bool measures(const TuneFlags& flags) { return flags.evaluator != "projection"; }
+bool measures(const TuneFlags& flags) { return flags.evaluator == "command" || flags.evaluator == "slurm"; }
 
 /// In the order that search::Prior wants, each point once.
 void put_in_order(Found& found) {

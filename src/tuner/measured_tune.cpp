@@ -245,7 +245,7 @@ Json resume(const TuneFlags& typed, const MeasuredHooks& hooks) {
 }  // namespace
 
 bool wants_trials(const TuneFlags& flags) {
-  return flags.evaluator != "projection" || !flags.measure.resume.empty();
+  return (flags.evaluator != "projection" && flags.evaluator != "profile") || !flags.measure.resume.empty();
 }
 
 Json measured_tune(const TuneFlags& flags, const MeasuredHooks& hooks) {

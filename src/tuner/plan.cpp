@@ -44,6 +44,7 @@ Json project_job(training::Job job, bool hypothetical) {
     json["time"] = time_json(projection.time);
     json["throughput"] = throughput_json(projection.throughput);
     json["sources"] = projection.sources;
+    if (job.measured) json["profile"] = profile_json(*job.measured);
   }
   if (job.model->has_experts()) {
     notes.push_back(fmt::format("expert skew {:.2f} (max / mean tokens per expert){}", job.layout.expert_skew,

@@ -26,7 +26,8 @@ std::vector<FileFlag> file_flags(TuneFlags& flags) {
   return {{"workload", &flags.inputs.workload},
           {"model", &flags.inputs.model},
           {"cluster", &flags.inputs.cluster},
-          {"space", &flags.space.space}};
+          {"space", &flags.space.space},
+          {"profile", &flags.inputs.profile}};
 }
 
 /// The file itself; of a model's folder its description. Empty when `path` is the name of something.

@@ -75,7 +75,7 @@ std::string kept_place(const std::string& path, std::span<const KeptInput> input
 /// Flags whose value may be the path of an input, or of a folder of inputs.
 bool names_an_input(const std::string& flag) {
   return flag == "--workload" || flag == "--model" || flag == "--cluster" || flag == "--space" ||
-         flag == "--primus-root";
+         flag == "--primus-root" || flag == "--profile";
 }
 
 /// "${NAME", "$NAME": the names of variables in a text.
@@ -221,6 +221,7 @@ std::vector<KeptInput> keep_inputs(const InputFlags& flags, const std::string& s
   keep_all(flags.workload.empty() ? "model" : "workload", workload.files);
   keep_all("cluster", cluster_files(flags));
   if (is_file(space)) keep("space", space);
+  if (is_file(flags.profile)) keep("profile", flags.profile);
   if (kept.empty()) return kept;
   const fs::path common = common_folder(kept);
   const auto place_below = [&](const fs::path& top) {

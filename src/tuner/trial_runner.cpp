@@ -25,10 +25,10 @@ void require_minutes(const char* flag, double value) {
 void check_runner(const TuneFlags& flags) {
   const MeasureFlags& measure = flags.measure;
   if (flags.evaluator != "command" && flags.evaluator != "slurm") {
-    const std::vector<std::string> known{"projection", "command", "slurm"};
+    const std::vector<std::string> known{"projection", "profile", "command", "slurm"};
     throw base::UserError(
         {"--evaluator " + flags.evaluator}, {},
-        "no such evaluator; projection runs nothing, command runs each candidate here, slurm "
+        "no such evaluator; projection and profile run nothing, command runs each candidate here, slurm "
         "as a job" +
             base::did_you_mean(flags.evaluator, known));
   }

@@ -29,11 +29,21 @@ void require_word(const std::string& flag, const std::string& word, const std::v
   throw base::UserError({flag + " " + word}, {}, why + base::did_you_mean(word, known));
 }
 
+/// The projection, with a profile or without: both run nothing.
+void require_profile(const TuneFlags& flags) {
+  require_word("--evaluator", flags.evaluator, {"projection", "profile"},
+               "this evaluator does not exist here; projection needs no hardware, profile measured layers");
+  const bool given = !flags.inputs.profile.empty();
+  if (given == (flags.evaluator == "profile")) return;
+  throw base::UserError({given ? "--profile" : "--evaluator profile"}, {},
+                        given ? "is measured layers, which `--evaluator profile` projects with; add it"
+                              : "needs measured layers; give --profile FILE (docs/reference/profile.md)");
+}
+
 void require_supported(const TuneFlags& flags) {
   require_word("--planner", flags.planner, {"auto", "exhaustive"},
                "this planner does not exist here; auto and exhaustive score the whole space");
-  require_word("--evaluator", flags.evaluator, {"projection"},
-               "this evaluator does not exist here; projection needs no hardware");
+  require_profile(flags);
   require_word("--objective", flags.objective, {"tokens_per_s_per_gpu"},
                "this objective does not exist; tokens_per_s_per_gpu does");
   if (flags.top == 0) throw base::UserError({"--top 0"}, {}, "nothing would be shown; give 1 or more");
@@ -96,6 +106,7 @@ Json tune(const TuneFlags& flags, const std::function<void(const search::Progres
   document["wall_s"] = nullptr;
   document["baseline"] = baseline_json(base, flags.space.hypothetical);
   // With --model there is no workload: the layout compared against is the default one.
+  if (base.measured) document["profile"] = profile_json(*base.measured);
   document["baseline"]["source"] = flags.inputs.workload.empty() ? "default" : "workload";
   Json notes = Json::array();
   for (const std::string& note : space_notes) notes.push_back(note);

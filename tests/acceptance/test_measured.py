@@ -112,6 +112,42 @@ class Search(ProgramTest):
             self.assertTrue(os.path.getsize(path))
 
 
+class Profiles(ProgramTest):
+    EXAMPLE = ("--workload", "data/examples/cpu_training/workload.yaml", "--cluster",
+               "data/examples/cpu_training/cluster.yaml")
+    FILE = "data/examples/cpu_training/profile.json"
+
+    def test_the_document_says_what_came_from_the_profile(self):
+        profile = json.loads((ROOT / self.FILE).read_text(encoding="utf-8"))
+        document = self.json_of("tune", *self.EXAMPLE, "--space", "data/examples/cpu_training/space.yaml",
+                                "--evaluator", "profile", "--profile", self.FILE)
+        self.assertEqual(document["evaluator"], "profile")
+        layers = {layer["name"]: layer for layer in document["profile"]["layers"]}
+        measured = profile["layers"][0]
+        layer = layers["dense"]
+        self.assertEqual(layer["forward"]["measured_s"], measured["forward_s"])
+        self.assertEqual(layer["saved"]["measured_bytes"], measured["saved_bytes"])
+        self.assertIn("head", layers)
+        text = self.text_of("tune", *self.EXAMPLE, "--space", "data/examples/cpu_training/space.yaml", "--evaluator",
+                            "profile", "--profile", self.FILE)
+        self.assertIn("Measured layers", text)
+
+    def test_steps_are_those_of_the_measured_layers(self):
+        """One GPU, one micro-batch: four layers, embedding and head as measured, and what comes once a step."""
+        profile = json.loads((ROOT / self.FILE).read_text(encoding="utf-8"))
+        arguments = ("project", *self.EXAMPLE, "--profile", self.FILE, "--set", "gpus_per_node=1", "--set", "mbs=4",
+                     "--set", "gbs=4", "--set", "recompute=none")
+        time_of = self.json_of(*arguments)["time"]
+        layers = sum(4 * part["forward_s"] + 4 * part["backward_s"] for part in profile["layers"])
+        ends = sum(profile[part]["forward_s"] + profile[part]["backward_s"] for part in ("embedding", "head"))
+        work = time_of["step_s"] - time_of["optimizer_s"]
+        self.assertAlmostEqual(work / (layers + ends), 1, delta=0.03)
+
+    def test_a_profile_without_its_evaluator_is_refused(self):
+        self.assertIn("--evaluator profile", self.fault_of("tune", *self.EXAMPLE, "--profile", self.FILE))
+        self.assertIn("--profile FILE", self.fault_of("tune", *self.EXAMPLE, "--evaluator", "profile"))
+
+
 class Planners(ProgramTest):
     def test_a_sweep_by_projection_runs_nothing_and_prints_effects(self):
         document = self.json_of("tune", *MIXTRAL, "--planner", "sweep")

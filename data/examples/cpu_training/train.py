@@ -9,7 +9,8 @@ Reads the Megatron-LM argument list that `sextant tune` writes for each candidat
   --recompute-granularity full     activations of a layer are computed again in the backward pass
   --global-batch-size G            sequences of one optimizer step, over all processes
 
-Rank 0 prints each step as a JSON line.
+Rank 0 prints each step as a JSON line. With --profile FILE nothing is trained: the parts of the model are timed one by one
+under the layout that the arguments say, and written as a profile (docs/reference/profile.md).
 """
 import argparse
 import contextlib
@@ -18,6 +19,7 @@ import os
 import resource
 import shlex
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -117,13 +119,83 @@ def train(options, arguments):
     torch.distributed.destroy_process_group()
 
 
+def timed(part, inputs, repeats=20):
+    """Median seconds of forward and of backward, and bytes kept in between that are no parameters. Seconds are those of
+    the processor, divided by the threads: what the part takes while nobody else works here."""
+    import torch
+
+    def clock():
+        return time.process_time() / torch.get_num_threads()
+
+    forward, backward, saved = [], [], {}
+    own = {parameter.data_ptr() for parameter in part.parameters()}
+
+    def note(tensor):
+        if tensor.data_ptr() not in own:
+            saved[tensor.data_ptr()] = tensor.untyped_storage().nbytes() if hasattr(tensor, "untyped_storage") else (
+                tensor.storage().nbytes())
+        return tensor
+
+    for repeat in range(repeats):
+        begin = clock()
+        if repeat == 0:
+            with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+                output = part(*inputs)
+        else:
+            output = part(*inputs)
+        middle = clock()
+        output.sum().backward()
+        end = clock()
+        forward.append(middle - begin)
+        backward.append(end - middle)
+    return {"forward_s": statistics.median(forward), "backward_s": statistics.median(backward)}, sum(saved.values())
+
+
+def profile(options, arguments):
+    import torch
+    torch.manual_seed(0)
+    torch.set_num_threads(arguments.tensor_model_parallel_size)
+    model = build(arguments)
+    shape = (arguments.micro_batch_size, arguments.seq_length)
+    tokens = torch.randint(arguments.vocab_size, shape)
+    hidden = torch.randn(*shape, arguments.hidden_size, requires_grad=True)
+    layer, saved_bytes = timed(model.layers[0], (hidden, model.mask))
+    head = torch.nn.Sequential(model.head, torch.nn.Flatten(0, 1))
+    document = {
+        "sextant_profile": 1, "name": "CPU seconds of this machine, median of 20",
+        "gpus": arguments.tensor_model_parallel_size,
+        "layout": {"tp": arguments.tensor_model_parallel_size, "mbs": shape[0], "seq": shape[1]},
+        "layers": [{"kind": "dense", **layer, "saved_bytes": saved_bytes}],
+        "embedding": timed(model.embedding, (tokens,))[0],
+        "head": timed(lossy(head, tokens), (hidden,))[0]}
+    with open(options.profile, "w", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=2) + "\n")
+
+
+def lossy(head, tokens):
+    import torch
+
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = head
+
+        def forward(self, hidden):
+            return torch.nn.functional.cross_entropy(self.head(hidden), tokens.flatten())
+
+    return Loss()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("arguments", help="Megatron-LM argument list")
     parser.add_argument("--cores", type=int, default=int(os.environ.get("SEXTANT_GPUS", os.cpu_count())))
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--profile", metavar="FILE", help="time single layers and write a profile")
     options = parser.parse_args()
     arguments = read_arguments(options.arguments)
+    if options.profile:
+        return profile(options, arguments)
     if "RANK" not in os.environ:
         return launch(options, arguments)
     return train(options, arguments)
