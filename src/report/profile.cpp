@@ -32,10 +32,11 @@ Section profile_section(const Json& document) {
   const Json& profile = document.at("profile");
   const Json& layout = profile.at("layout");
   section.before.push_back(
-      fmt::format("from {}, measured on {} GPUs with tp {}, cp {}, ep {}, mbs {}, {} tokens",
-                  profile.at("source").get<std::string>(), layout.at("gpus").dump(), layout.at("tp").dump(),
-                  layout.at("cp").dump(), layout.at("ep").dump(), layout.at("mbs").dump(),
-                  layout.at("sequence_tokens").dump()));
+      fmt::format("from {}, measured on {} with tp {}, cp {}, ep {}, mbs {}, {} tokens",
+                  profile.at("source").get<std::string>(),
+                  layout.at("gpus") == 1 ? "one GPU" : layout.at("gpus").dump() + " GPUs",
+                  layout.at("tp").dump(), layout.at("cp").dump(), layout.at("ep").dump(),
+                  layout.at("mbs").dump(), layout.at("sequence_tokens").dump()));
   section.header = {"layer",    "forward",   "projected", "factor",
                     "backward", "projected", "factor",    "kept bytes"};
   section.align.assign(section.header.size(), Align::kRight);
