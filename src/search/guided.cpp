@@ -66,7 +66,8 @@ const Decision& Guided::decide(const TrialBudget& budget) {
 void Guided::settle(const Trial& trial) {
   const bool followed = state_.wager && trial.point == state_.decision->point;
   if (followed && speaks_of_point(trial.result.state)) {
-    const bool won = trial.result.state == TrialState::kOk && trial.result.objective > state_.wager->to_beat;
+    const bool won = trial.result.state == TrialState::kOk &&
+                     trial.result.objective > (1 + options_.winning_share) * state_.wager->to_beat;
     if (!won) --state_.credit;
     if (state_.credit < kLeastCredit)
       silence("its proposals did worse than the surrogate's own candidates were expected to");
@@ -78,9 +79,12 @@ void Guided::settle(const Trial& trial) {
 
 bool Guided::deserves_trial(const Prediction& proposal, const Decision& own) const {
   if (own.kind == DecisionKind::kStop) return state_.credit > 0;
+  const auto says = [](const Trial& trial) { return speaks_of_point(trial.result.state); };
+  if (std::ranges::none_of(state_.history, says)) return false;
   if (proposal.objective < options_.plausible_share * own.predicted.objective) return false;
-  if (state_.credit > 0 && best_of(state_.history) > 0) return true;
-  return proposal.gain >= own.predicted.gain && proposal.objective >= own.predicted.objective;
+  if (state_.credit > 0) return true;
+  return best_of(state_.history) > 0 && proposal.gain >= own.predicted.gain &&
+         proposal.objective >= own.predicted.objective;
 }
 
 std::optional<Decision> Guided::proposed(const Decision& own) {

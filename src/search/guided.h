@@ -7,11 +7,12 @@
 // Idea. Before each trial both name a candidate, and the surrogate says what it expects of both. A proposal
 // that promises as much as the surrogate's own candidate costs nothing and is run. One that promises less
 // stakes the proposer's credit: if its trial becomes the best so far and does better than the surrogate
-// expected of the candidate that it displaced, the credit stands; if not, it is lost, and from then on only
-// proposals are run that promise as much. Credit is staked once something has run: before that there is
-// nothing to be better than, and the first trial teaches most where the projection is highest. So a proposer
-// that is always wrong costs one trial, and one that is right is followed. Not even credit buys a trial of
-// what is projected hopelessly slower: errors of the projection between layouts of one model have bounds.
+// expected of the candidate that it displaced, both by more than chance, the credit stands; if not, it is
+// lost, and from then on only proposals are run that promise as much. The first trial is the surrogate's: it
+// teaches most where the projection is highest. And until something has run, one promise is worth no more
+// than another, so that only credit buys a trial. So a proposer that is always wrong costs one trial, and one
+// that is right is followed. Not even credit buys a trial of what is projected hopelessly slower: errors of
+// the projection between layouts of one model have bounds.
 //
 // Proposals that are illegal, projected not to fit, or tried before come back with the reason and the nearest
 // legal points; they cost no trial, and only so many are taken.
@@ -40,6 +41,9 @@ struct GuidedOptions {
   std::size_t most_requests = 12;    ///< of the whole search
   std::size_t most_rejections = 24;  ///< of the whole search
   int first_credit = 1;              ///< how many trials it may lose
+  /// A proposal's trial has won when it is better than expected by more than this share: trials of one layout
+  /// differ by about as much (docs/accuracy.md).
+  double winning_share = 0.02;
   /// A proposal that is expected to reach less than this share of the surrogate's own candidate is passed
   /// over: the largest errors of the projection between layouts of one model are about 30 %
   /// (docs/accuracy.md).
