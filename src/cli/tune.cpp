@@ -192,6 +192,11 @@ void add_llm_flags(CLI::App& command, tuner::LlmFlags& llm) {
           ->type_name("PROVIDER/MODEL"));
   repeatable(command.add_option("--hint", llm.hints, "what the model should know, in your words; repeatable")
                  ->type_name("TEXT"));
+  repeatable(command
+                 .add_option("--learn-from", llm.learn_from,
+                             "earlier runs to show the model, their --out folders or a folder of several: "
+                             "the best by measured gain; repeatable")
+                 ->type_name("DIR"));
   command
       .add_option("--llm-tokens", llm.tokens,
                   "the most tokens that it may be charged with (default: no limit)")

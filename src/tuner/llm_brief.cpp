@@ -178,7 +178,8 @@ std::string system_text() {
          "Illegal and "
          "repeated candidates come back with the reason and cost nothing but patience. what_if and "
          "evaluate_memory "
-         "are free: use them before you propose. Keep notes for your later self; they are all you will "
+         "are free: use them before you propose. past_runs, where there are any, are other searches: what "
+         "gained there need not gain here. Keep notes for your later self; they are all you will "
          "remember.";
 }
 
@@ -208,6 +209,7 @@ std::string brief_text(const BriefInputs& in) {
       {"history", history_json(in.setup, in.history)},
       {"trials_left", in.trials_left},
       {"user_hints", in.hints},
+      {"past_runs", in.setup.past_runs.empty() ? Json::array() : Json::parse(in.setup.past_runs)},
       {"your_notes", in.notes},
       {"refused_since_last_time", refused_json(in.refused)},
       {"wanted", fmt::format("up to {} candidates, best first", in.wanted)}};

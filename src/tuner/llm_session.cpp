@@ -102,8 +102,11 @@ bool wants_llm(const TuneFlags& flags) { return !flags.llm.models.empty(); }
 
 void check_llm(const TuneFlags& flags) {
   if (!wants_llm(flags)) {
-    if (!flags.llm.hints.empty())
-      throw base::UserError({"--hint"}, {}, "is for a language model; name one with --llm provider/model");
+    for (const auto& [flag, values] :
+         {std::pair{"--hint", &flags.llm.hints}, {"--learn-from", &flags.llm.learn_from}}) {
+      if (!values->empty())
+        throw base::UserError({flag}, {}, "is for a language model; name one with --llm provider/model");
+    }
     return;
   }
   if (flags.planner != "auto" && flags.planner != "surrogate")

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "trials/layout_space.h"
 #include "trials/projection_evaluator.h"
+#include "tuner/past_runs.h"
 #include "tuner/tune_document.h"
 
 namespace sextant::tuner {
@@ -205,6 +206,9 @@ std::unique_ptr<MeasuredSetup> measured_setup(const TuneFlags& flags) {
   auto setup = std::make_unique<MeasuredSetup>();
   setup->flags = flags;
   setup->workload = read_inputs(flags.inputs);
+  setup->past_runs = flags.llm.past_runs;
+  if (setup->past_runs.empty() && !flags.llm.learn_from.empty())
+    setup->past_runs = past_runs(flags.llm.learn_from);
   const auto margin =
       measures(flags) ? std::optional(flags.memory_margin.value_or(0.0)) : flags.memory_margin;
   setup->workload.job = with_margin(std::move(setup->workload.job), margin);

@@ -31,6 +31,7 @@ struct MeasuredSetup {
   search::Answer answer;  ///< counts, and the best as projected
   search::Prior prior;
   std::optional<search::Point> own;  ///< the workload's layout; empty when it is no point of the space
+  std::string past_runs;             ///< of --learn-from (past_runs.h); empty without
 
   MeasuredSetup() = default;
   MeasuredSetup(const MeasuredSetup&) = delete;  // prior and factory point into it

@@ -71,6 +71,7 @@ journal::Run run_of(const MeasuredSetup& setup, const TuneFlags& typed, const st
                    .content_hash = {}};
   for (const KeptInput& input : inputs) run.inputs.push_back({input.role, input.path, input.bytes});
   run.inputs.push_back({"projections", "all candidates", prior_summary(setup)});
+  if (!setup.past_runs.empty()) run.inputs.push_back({kPastRuns, "the best of them", setup.past_runs});
   return run;
 }
 

@@ -98,6 +98,7 @@ TuneFlags with_recorded_inputs(TuneFlags flags, const journal::Run& run, const s
     if (flags.inputs.primus_root.empty()) flags.inputs.primus_root = primus_root_above(now);
     *flag.path = restored(*input, folder);
   }
+  if (const journal::Input* shown = recorded_input(run, kPastRuns)) flags.llm.past_runs = shown->bytes;
   if (!flags.inputs.primus_root.empty())
     flags.inputs.primus_root = (fs::path(run.folder) / flags.inputs.primus_root).lexically_normal().string();
   return flags;

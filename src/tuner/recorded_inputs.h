@@ -10,6 +10,9 @@
 
 namespace sextant::tuner {
 
+/// The role of the input that says what was shown of earlier runs (past_runs.h).
+inline constexpr const char* kPastRuns = "past runs";
+
 /// The journal of a run folder.
 std::string journal_path(const std::string& folder);
 

@@ -38,8 +38,11 @@ inline std::size_t planned_trials(const MeasureFlags& measure) {
 
 /// A language model that proposes trials beside the surrogate.
 struct LlmFlags {
-  std::vector<std::string> models;     ///< --llm provider/model; further ones step in when it fails
-  std::vector<std::string> hints;      ///< --hint TEXT, repeatable
+  std::vector<std::string> models;      ///< --llm provider/model; further ones step in when it fails
+  std::vector<std::string> hints;       ///< --hint TEXT, repeatable
+  std::vector<std::string> learn_from;  ///< --learn-from DIR, repeatable
+  /// What was shown of these runs when this one began (past_runs.h); empty: the folders are to be read.
+  std::string past_runs;
   std::optional<std::int64_t> tokens;  ///< --llm-tokens N: the most that may be charged
   std::optional<double> usd;           ///< --llm-usd X: likewise
   std::string prices;                  ///< --llm-prices FILE

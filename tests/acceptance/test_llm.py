@@ -1,16 +1,21 @@
 """`sextant llm check`: against a local server that speaks every wire format and misbehaves on demand.
 
-The tests of Interoperability need the providers' own Python packages (openai, anthropic, google-genai); without them
-they are skipped and say so.
+The tests of Interoperability need the providers' own Python packages (openai, anthropic, google-genai), those of the
+proxy the program `litellm` (pip install 'litellm[proxy]'; on the PATH, or named by LITELLM_PROGRAM); without them they
+are skipped and say so.
 """
 import importlib.util
 import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
+import urllib.error
+import urllib.request
 
 from language_models import (CUT, CUT_STREAM, EMPTY, FENCED, RESET, SLOW, TRUNCATED, Anthropic, Chat, Gemini, Responses,
                              Server, status, tls_context)
@@ -308,6 +313,59 @@ class Interoperability(LlmTest):
         for wire, document in answers:
             self.assertIs(type(wire), Gemini)
             types.GenerateContentResponse.model_validate(document)
+
+
+LITELLM = os.environ.get("LITELLM_PROGRAM") or shutil.which("litellm")
+
+
+@unittest.skipUnless(LITELLM, "the program litellm is not installed")
+class Proxy(LlmTest):
+    """LiteLLM's proxy takes every wire format that it has an entrance for, and passes it on as Chat Completions."""
+    MASTER_KEY = "sk-proxy-0123456789abcdef"
+    WAIT_S = 180
+
+    def setUp(self):
+        self.upstream = self.enterContext(Server())
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "proxy.yaml").write_text(json.dumps({
+            "model_list": [{"model_name": "m", "litellm_params": {
+                "model": "openai/m", "api_base": self.upstream.url + "/v1", "api_key": KEY}}],
+            "general_settings": {"master_key": self.MASTER_KEY}}), encoding="utf-8")
+        log = self.enterContext((folder / "log").open("w", encoding="utf-8"))
+        proxy = subprocess.Popen([LITELLM, "--config", "proxy.yaml", "--host", "127.0.0.1", "--port", str(port)], cwd=folder,
+                                 env=clean_environment(LITELLM_LOCAL_MODEL_COST_MAP="True"), stdout=log, stderr=log)
+        self.addCleanup(proxy.wait)
+        self.addCleanup(proxy.terminate)
+        self.wait_for_proxy(folder / "log")
+
+    def wait_for_proxy(self, log):
+        deadline = time.monotonic() + self.WAIT_S
+        while True:
+            try:
+                return urllib.request.urlopen(self.url + "/health/liveliness", timeout=2).close()
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                if time.monotonic() > deadline:
+                    self.fail("the proxy does not come up: " + log.read_text(encoding="utf-8")[-2000:])
+                time.sleep(0.5)
+
+    def test_takes_every_wire_format(self):
+        for model, key, base, path in (("litellm_proxy/m", "LITELLM_PROXY_API_KEY", "LITELLM_PROXY_API_BASE", ""),
+                                       ("openai/m", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
+                                       ("openai/responses/m", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
+                                       ("anthropic/m", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ""),
+                                       ("gemini/m", "GEMINI_API_KEY", "GEMINI_API_BASE", "")):
+            with self.subTest(model):
+                before = len(self.upstream.requests)
+                code, output, errors = self.check("--llm", model, "--json", **{key: self.MASTER_KEY, base: self.url + path})
+                self.assertEqual((code, errors), (0, ""))
+                probes = json.loads(output)["models"][0]["probes"]
+                self.assertEqual([probe["name"] for probe in probes if probe["passed"]],
+                                 ["answer", "stream", "json", "tools"])
+                self.assertGreaterEqual(len(self.upstream.requests) - before, len(probes))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import tempfile
 import unittest
 
@@ -86,6 +87,22 @@ class Guided(ProgramTest):
             self.assertIn("it said: less bubble", text)
             self.assertEqual(files_with(folder_named("helpful"), KEY), [])
 
+    def test_earlier_runs_are_shown_those_that_gained_most_first(self):
+        """The examples are part of the record: a replay does not need the earlier runs any more."""
+        past = folder_named("past")
+        document = document_of(*search_arguments(past / "one", launcher(), "--planner", "surrogate", "--trials", "4"))
+        ran = [trial for trial in document["history"] if trial["state"] == "ok"]
+        with Model() as model:
+            document_of(*search("taught", "--learn-from", str(past), trials="3"))
+            shown = model.briefs()[0]["past_runs"]
+        self.assertEqual([run["model"] for run in shown], [document["model"]])
+        self.assertEqual(shown[0]["first"], ran[0]["point"])
+        best = max(ran, key=lambda trial: trial["measured"])
+        self.assertEqual((shown[0]["best"], shown[0]["steps"][-1]["why"]), (best["point"], best["why"]))
+        self.assertAlmostEqual(shown[0]["gain"], best["measured"] / ran[0]["measured"] - 1, delta=6e-4)
+        shutil.rmtree(past)
+        decision_list(folder_named("taught"))
+
     def test_refused_proposals_are_told_with_reasons_and_run_no_trial(self):
         with Model() as model:
             document_of(*search("refused"))
@@ -127,6 +144,9 @@ class Faults(ProgramTest):
         self.assertIn("--llm", self.fault_of(*search_arguments(folder_named("x"), "true {config}", "--hint", "h")))
         self.assertIn("surrogate", self.fault_of(*search_arguments(folder_named("x"), "true {config}", "--planner", "sweep",
                                                                    "--llm", "openai_compatible/m")))
+        self.assertIn("--learn-from", self.fault_of(*search_arguments(folder_named("x"), "true {config}", "--learn-from", "d")))
+        self.assertIn("holds no finished run", self.fault_of(*search_arguments(
+            folder_named("x"), "true {config}", "--llm", "openai_compatible/m", "--learn-from", "/nowhere")))
         self.assertIn("no-such-provider", self.fault_of(*search_arguments(folder_named("x"), "true {config}", "--llm",
                                                                           "no-such-provider/m")))
 
