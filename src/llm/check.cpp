@@ -151,6 +151,7 @@ std::optional<double> run_usd(const RunSize& size, const std::optional<Price>& p
 ModelCheck check_model(const std::string& model, ClientOptions options, const RunSize& size, bool offline) {
   if (!options.settings) options.settings = first_of({environment(), dotenv_here()});
   const Endpoint endpoint = resolve(model, options.settings);
+  require_address(endpoint);
   ModelCheck check{.model = endpoint.name(),
                    .base_url = without_password(endpoint.base_url),
                    .wire = wire_name(endpoint.wire),

@@ -339,7 +339,10 @@ Client::Client(ClientOptions options, World world) {
   const PriceTable prices(given.prices_file);
   for (const std::string& name : given.models) {
     Endpoint endpoint = resolve(name, given.settings);
-    if (!given.replay || given.live_after_replay) require_key(endpoint);
+    if (!given.replay || given.live_after_replay) {
+      require_address(endpoint);
+      require_key(endpoint);
+    }
     for (std::string& secret : secrets_of(endpoint)) state_->secrets.push_back(std::move(secret));
     const auto price = prices.find(endpoint.name());
     state_->models.emplace_back(std::move(endpoint), price);

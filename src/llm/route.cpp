@@ -180,16 +180,10 @@ std::string checked_url(std::string url, const std::string& source) {
                         "this is no base URL; it must begin with https:// or http:// and hold no query");
 }
 
-std::string base_url_of(const std::string& name, const config::Node& provider, const Lookup& settings) {
+std::string base_url_of(const config::Node& provider, const Lookup& settings) {
   const std::vector<std::string> variables = list_at(provider, "base_url_variables");
   if (const auto found = first_set(variables, settings)) return checked_url(found->value, found->variable);
-  const std::string usual = config::text_or(provider, "base_url", "");
-  if (usual.empty()) {
-    throw base::UserError({"--llm"}, "",
-                          fmt::format("{} has no fixed address; set {} to the base URL of the server", name,
-                                      base::join(variables, " or ")));
-  }
-  return usual;
+  return config::text_or(provider, "base_url", "");
 }
 
 /// A header with a control character would be two headers, or none.
@@ -254,7 +248,7 @@ Endpoint resolve(std::string_view name, const Lookup& settings) {
                           fmt::format("\"{}\" names no model; write {}/MODEL", name, provider_name));
   }
   endpoint.model = model;
-  endpoint.base_url = base_url_of(provider_name, *provider, settings);
+  endpoint.base_url = base_url_of(*provider, settings);
   endpoint.key_required = config::boolean_or(*provider, "key_required", true);
   endpoint.quirks = quirks_of(*provider);
   if (endpoint.base_url != config::text_or(*provider, "base_url", "")) {
@@ -280,6 +274,15 @@ bool key_is_required(const std::string& provider) {
   const config::Node all = providers();
   const config::Node* node = all.find(provider);
   return node == nullptr || config::boolean_or(*node, "key_required", true);
+}
+
+void require_address(const Endpoint& endpoint) {
+  if (!endpoint.base_url.empty()) return;
+  const config::Node all = providers();
+  const std::vector<std::string> variables = list_at(*all.find(endpoint.provider), "base_url_variables");
+  throw base::UserError({"--llm"}, "",
+                        fmt::format("{} has no fixed address; set {} to the base URL of the server",
+                                    endpoint.provider, base::join(variables, " or ")));
 }
 
 void require_key(const Endpoint& endpoint) {

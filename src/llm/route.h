@@ -18,9 +18,13 @@ std::vector<std::string> provider_names();
 /// key are looked up in `settings` under the provider's variables.
 ///
 /// Throws base::UserError for an unknown provider (with the nearest names, and for Bedrock that it is not
-/// spoken), a provider without a base URL, a base URL that is none, a key with characters that no header may
-/// hold. A missing key is not thrown: Endpoint::key_source is empty, see require_key().
+/// spoken), a base URL that is none, a key with characters that no header may hold. What is missing is not
+/// thrown, because a replay needs neither: Endpoint::key_source or base_url is empty, see require_key() and
+/// require_address().
 Endpoint resolve(std::string_view name, const Lookup& settings);
+
+/// Throws base::UserError when the endpoint has no address; names the variables to set.
+void require_address(const Endpoint& endpoint);
 
 /// Throws base::UserError when the endpoint needs a key and has none; names the variables to set.
 void require_key(const Endpoint& endpoint);

@@ -643,7 +643,9 @@ TEST(Resolve, SplitsAtTheFirstSlashAndKnowsBareNames) {
 
 std::string refusal(const std::string& name, std::map<std::string, std::string> settings = {}) {
   try {
-    require_key(resolve(name, from_map(std::move(settings))));
+    const Endpoint endpoint = resolve(name, from_map(std::move(settings)));
+    require_address(endpoint);
+    require_key(endpoint);
   } catch (const std::exception& error) {
     return error.what();
   }
