@@ -14,6 +14,10 @@
 namespace sextant::cli {
 namespace {
 
+void print_fault(const char* kind, const std::string& message) {
+  fmt::print(stderr, "{}: {}\n", kind, base::printable(message));
+}
+
 /// A fault in the arguments, with the names nearest to a word that nothing expects.
 std::string argument_fault(const CLI::App* app, const CLI::Error& error) {
   const std::vector<const CLI::App*> commands = app->get_subcommands({});
@@ -31,7 +35,7 @@ std::string argument_fault(const CLI::App* app, const CLI::Error& error) {
   }
   const std::vector<std::string> unexpected = app->remaining(true);
   const std::string hint = unexpected.empty() ? "" : base::did_you_mean(unexpected.front(), names);
-  return fmt::format("error: {}{}\nRun `sextant{}{} --help` for the arguments.\n", error.what(), hint,
+  return fmt::format("error: {}{}\nRun `sextant{}{} --help` for the arguments.\n", base::printable(error.what()), base::printable(hint),
                      chosen == nullptr ? "" : " ", chosen == nullptr ? "" : chosen->get_name());
 }
 
@@ -82,16 +86,16 @@ int main(int argc, char** argv) {
   try {
     return sextant::cli::flushed(sextant::cli::run(argc, argv));
   } catch (const sextant::base::UserError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    sextant::cli::print_fault("error", error.what());
     return sextant::cli::kWrongInput;
   } catch (const sextant::base::OutsideError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    sextant::cli::print_fault("error", error.what());
     return sextant::cli::kOutsideFailed;
   } catch (const std::system_error& error) {  // fmt::print's, when standard output takes no more
-    fmt::print(stderr, "error: standard output: cannot be written: {}\n", error.code().message());
+    sextant::cli::print_fault("error", "standard output: cannot be written: " + error.code().message());
     return sextant::cli::kOutsideFailed;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\n", error.what());
+    sextant::cli::print_fault("internal error", error.what());
     return sextant::cli::kOutsideFailed;
   }
 }

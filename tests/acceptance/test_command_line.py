@@ -57,6 +57,13 @@ class WrongWords(ProgramTest):
     def test_a_misspelt_flag_names_the_nearest(self):
         self.assertIn("did you mean --workload", self.fault_of("project", "--worklod", MIXTRAL_WORKLOAD))
 
+    def test_what_a_message_quotes_cannot_steer_the_terminal(self):
+        for arguments in (("project", "--workload", "\x1b[2Jx.yaml", "--cluster", "h100-80:1x8"),
+                          ("project", *LLAMA, "--set", "\x1b[2J=1")):
+            errors = self.fault_of(*arguments)
+            self.assertNotIn("\x1b", errors)
+            self.assertIn("\\x1b[2J", errors)
+
     def test_a_flag_without_its_value_is_a_fault(self):
         self.assertIn("--cluster", self.fault_of("project", "--workload", MIXTRAL_WORKLOAD, "--cluster"))
 
