@@ -1,7 +1,9 @@
-// The flags of `sextant bench` that all of its ways of measuring share.
+// `sextant bench`: what its ways of measuring share.
 #pragma once
 
 #include <string>
+
+#include "cli/command.h"
 
 namespace sextant::cli {
 
@@ -11,5 +13,8 @@ struct BenchFlags {
   bool json = false;
   std::string out;  ///< file for the JSON document; empty: none
 };
+
+/// The result of measuring a server, for people.
+std::string bench_text(const Json& result, const report::Style& style);
 
 }  // namespace sextant::cli
