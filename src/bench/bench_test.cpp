@@ -281,11 +281,13 @@ TEST(Runs, TimesAgreeWithTheServersOwn) {
       served.event(i < 5 ? kToken : kLast);
       std::this_thread::sleep_for(milliseconds(40));
     }
+    {
+      const std::scoped_lock lock(mutex);
+      truths[body_of(served.text)["prompt"][0].get<std::int64_t>()] = truth;
+    }
     served.event(usage(3, 24));  // four tokens a chunk
     served.event("[DONE]");
     served.end_stream();
-    const std::scoped_lock lock(mutex);
-    truths[body_of(served.text)["prompt"][0].get<std::int64_t>()] = truth;
   });
   const auto run = run_quietly(options_for(server.url(), 8, 4));
   std::vector<double> ttft_error, tpot_error, e2el_error;
