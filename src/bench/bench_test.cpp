@@ -262,9 +262,9 @@ TEST(Runs, KeepTheBoundAndSendEveryPromptOnceAfterCopiesOfTheFirst) {
   EXPECT_EQ(metrics.output_tokens, 24 * 4);  // nothing of the warm-ups
 }
 
-/// Times of the server, compared with those that the client reports. The server's clock starts when it has
-/// read the request and is read before each chunk is sent: both are the same clock of this process, so a busy
-/// machine makes the server late, not the comparison wrong.
+/// Times of the server, compared with those that the client reports, both by this process's clock: a server
+/// that a busy machine makes late is no error. A client that it makes late is, so the request that was least
+/// disturbed is judged; a clock that starts or stops at a wrong event would be wrong in all of them.
 TEST(Runs, TimesAgreeWithTheServersOwn) {
   struct Truth {
     Clock::time_point received;
@@ -275,11 +275,11 @@ TEST(Runs, TimesAgreeWithTheServersOwn) {
   StreamingServer server([&](Served& served) {
     Truth truth{.received = Clock::now(), .chunks = {}};
     served.begin_stream();
-    std::this_thread::sleep_for(milliseconds(100));
+    std::this_thread::sleep_for(milliseconds(400));
     for (int i = 0; i < 6; ++i) {
       truth.chunks.push_back(Clock::now());
       served.event(i < 5 ? kToken : kLast);
-      std::this_thread::sleep_for(milliseconds(40));
+      std::this_thread::sleep_for(milliseconds(100));
     }
     {
       const std::scoped_lock lock(mutex);
@@ -300,9 +300,9 @@ TEST(Runs, TimesAgreeWithTheServersOwn) {
     e2el_error.push_back(std::abs(load::e2el_s(timeline) / e2el - 1));
     tpot_error.push_back(std::abs(load::tpot_s(timeline).value() / ((e2el - ttft) / 23) - 1));
   }
-  EXPECT_LT(load::summarise(ttft_error, {}).median, 0.01);
-  EXPECT_LT(load::summarise(e2el_error, {}).median, 0.01);
-  EXPECT_LT(load::summarise(tpot_error, {}).median, 0.01);
+  EXPECT_LT(std::ranges::min(ttft_error), 0.01);
+  EXPECT_LT(std::ranges::min(e2el_error), 0.01);
+  EXPECT_LT(std::ranges::min(tpot_error), 0.01);
 }
 
 TEST(Runs, EveryKindOfFaultIsCountedUnderItsName) {

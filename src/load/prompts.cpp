@@ -8,6 +8,7 @@
 
 #include <array>
 #include <optional>
+#include <set>
 
 #include "base/check.h"
 
@@ -29,9 +30,9 @@ std::string repeated(const std::string& word, std::int64_t times) {
 class Fitter {
  public:
   Fitter(const tokenizer::Tokenizer& tokenizer, NumpyRandom& random)
-      : tokenizer_(tokenizer), ids_(ordinary_ids(tokenizer)), random_(random) {}
+      : tokenizer_(tokenizer), vocabulary_(drawn_vocabulary(tokenizer)), random_(random) {}
 
-  std::int64_t vocabulary() const { return static_cast<std::int64_t>(ids_.size()); }
+  std::int64_t vocabulary() const { return vocabulary_; }
 
   Prompt fit(std::int64_t offset, std::int64_t length) {
     std::vector<TokenId> ids;
@@ -48,7 +49,7 @@ class Fitter {
   }
 
  private:
-  TokenId at(std::int64_t index) const { return ids_[static_cast<std::size_t>(index % vocabulary())]; }
+  TokenId at(std::int64_t index) const { return static_cast<TokenId>(index % vocabulary_); }
 
   Prompt finished(std::string text) const {
     const std::int64_t tokens = count(tokenizer_, text);
@@ -88,23 +89,19 @@ class Fitter {
   }
 
   const tokenizer::Tokenizer& tokenizer_;
-  std::vector<TokenId> ids_;
+  std::int64_t vocabulary_;
   NumpyRandom& random_;
   std::optional<std::string> filler_;
 };
 
 }  // namespace
 
-std::vector<TokenId> ordinary_ids(const tokenizer::Tokenizer& tokenizer) {
-  std::vector<bool> taken(static_cast<std::size_t>(tokenizer.end_id()), false);
-  for (const tokenizer::AddedToken& added : tokenizer.added_tokens()) {
-    if (added.id >= 0 && added.id < tokenizer.end_id()) taken[static_cast<std::size_t>(added.id)] = true;
-  }
-  std::vector<TokenId> ids;
-  for (TokenId id = 0; id < tokenizer.end_id(); ++id) {
-    if (!taken[static_cast<std::size_t>(id)]) ids.push_back(id);
-  }
-  return ids;
+std::int64_t drawn_vocabulary(const tokenizer::Tokenizer& tokenizer) {
+  std::set<TokenId> added;
+  for (const tokenizer::AddedToken& token : tokenizer.added_tokens()) added.insert(token.id);
+  TokenId end = tokenizer.end_id();
+  while (end > 0 && added.contains(end - 1)) --end;
+  return end > 0 ? end : tokenizer.end_id();
 }
 
 std::vector<Prompt> text_prompts(std::span<const std::int64_t> lengths, const tokenizer::Tokenizer& tokenizer,

@@ -24,11 +24,13 @@ struct Prompt {
   std::int64_t tokens = 0;  ///< that it really has; without a tokenizer words are counted as one each
 };
 
-/// The ids of ordinary tokens: not the added ones, which are control tokens.
-std::vector<TokenId> ordinary_ids(const tokenizer::Tokenizer& tokenizer);
+/// Ids below this are drawn from: all but the added tokens (control tokens) that stand behind the vocabulary.
+/// Where control tokens stand within it, as in many SentencePiece vocabularies, prompts may hold some.
+std::int64_t drawn_vocabulary(const tokenizer::Tokenizer& tokenizer);
 
-/// Prompt i is about neighbouring ids from a random offset + i on. As in the reference, all offsets are drawn
-/// first, then what fills up single prompts. `as_ids`: the ids themselves are sent.
+/// Prompt i is neighbouring ids from a random offset + i on. As in the reference, all offsets are drawn
+/// first, then what fills up single prompts: the texts are those of InferenceX's client for the same seed.
+/// `as_ids`: the ids themselves are sent.
 std::vector<Prompt> text_prompts(std::span<const std::int64_t> lengths, const tokenizer::Tokenizer& tokenizer,
                                  bool as_ids, NumpyRandom& random);
 
