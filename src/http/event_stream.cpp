@@ -1,5 +1,6 @@
 #include "http/event_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sextant::http {
@@ -16,16 +17,21 @@ std::vector<std::string> LineSplitter::feed(std::string_view portion) {
     at_beginning_ = false;
     lines.push_back(std::exchange(line_, {}));
   };
-  for (const char c : portion) {
-    const bool second_of_pair = std::exchange(after_carriage_return_, c == '\r') && c == '\n';
-    if (second_of_pair) continue;
-    if (c == '\r' || c == '\n') {
-      end_line();
-    } else if (line_.size() < kMaxStreamMessageBytes) {
-      line_ += c;
-    } else {
-      overflowed_ = true;
+  while (!portion.empty()) {
+    const bool second_of_pair = std::exchange(after_carriage_return_, false) && portion.front() == '\n';
+    if (second_of_pair) {
+      portion.remove_prefix(1);
+      continue;
     }
+    const std::size_t length = std::min(portion.find_first_of("\r\n"), portion.size());
+    const std::size_t room = kMaxStreamMessageBytes - line_.size();
+    line_.append(portion.substr(0, std::min(length, room)));
+    if (length > room) overflowed_ = true;
+    portion.remove_prefix(length);
+    if (portion.empty()) break;
+    after_carriage_return_ = portion.front() == '\r';
+    portion.remove_prefix(1);
+    end_line();
   }
   return lines;
 }
