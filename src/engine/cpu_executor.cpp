@@ -40,6 +40,10 @@ void CpuExecutor::begin(batching::SequenceId id, const kernels::SamplingParamete
 
 void CpuExecutor::end(batching::SequenceId id) { sequences_.erase(id); }
 
+bool CpuExecutor::tells_every(const batching::Segment& segment) const {
+  return every_logits && (!wants_every_logits || wants_every_logits(segment.id));
+}
+
 StepRows CpuExecutor::rows_of(const batching::BatchPlan& plan) const {
   StepRows rows;
   rows.token_ids = plan.token_ids;
@@ -53,7 +57,7 @@ StepRows CpuExecutor::rows_of(const batching::BatchPlan& plan) const {
     for (std::int64_t i = 0; i < segment.tokens; ++i) {
       rows.positions.push_back(segment.first_position + i);
       const bool sampled = segment.samples && i + 1 == segment.tokens;
-      if (sampled || every_logits) rows.output_rows.push_back(first_row + i);
+      if (sampled || tells_every(segment)) rows.output_rows.push_back(first_row + i);
     }
   }
   SEXTANT_CHECK_EQ(rows.token_ids.size(), rows.positions.size());
@@ -79,6 +83,10 @@ void CpuExecutor::report_every(const batching::BatchPlan& plan) {
   const auto vocabulary = static_cast<std::size_t>(model_->architecture.vocabulary);
   std::int64_t output = 0;
   for (const batching::Segment& segment : plan.segments) {
+    if (!tells_every(segment)) {
+      output += segment.samples ? 1 : 0;
+      continue;
+    }
     for (std::int64_t i = 0; i < segment.tokens; ++i, ++output) {
       every_logits(segment.id, segment.first_position + i, {decoder_->logits(output), vocabulary});
     }
@@ -93,7 +101,7 @@ batching::StepResult CpuExecutor::run(const batching::BatchPlan& plan) {
   if (every_logits) report_every(plan);
   std::int64_t output = 0;
   for (const batching::Segment& segment : plan.segments) {
-    const std::int64_t outputs = every_logits ? segment.tokens : segment.samples ? 1 : 0;
+    const std::int64_t outputs = tells_every(segment) ? segment.tokens : segment.samples ? 1 : 0;
     output += outputs;
     if (segment.samples) result.outcomes.push_back(draw(segment, decoder_->logits(output - 1)));
   }

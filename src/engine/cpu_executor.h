@@ -37,18 +37,12 @@ class CpuExecutor : public Executor {
   /// Bytes of keys and values that a cache of this kind takes.
   static std::size_t cache_bytes(const ServedModel& model, const CpuOptions& options);
 
-  /// Called for every position of every segment, in order, with its logits; positions that are not sampled
-  /// then cost a product with the head as well.
-  std::function<void(batching::SequenceId, std::int64_t position, std::span<const float> logits)>
-      every_logits;
-  /// Called for each token that is drawn.
-  std::function<void(const SampledLogits&)> sampled_logits;
-
  private:
   struct Sequence {
     kernels::SamplingParameters sampling;
     kernels::TokenCounts counts;
   };
+  bool tells_every(const batching::Segment& segment) const;
   StepRows rows_of(const batching::BatchPlan& plan) const;
   batching::Outcome draw(const batching::Segment& segment, float* logits);
   void report_every(const batching::BatchPlan& plan);

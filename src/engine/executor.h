@@ -32,6 +32,15 @@ class Executor {
 
   /// Never throws for what a request can cause: its outcome then says kError.
   virtual batching::StepResult run(const batching::BatchPlan& plan) = 0;
+
+  /// Called by run() for each token that is drawn. An executor without a model has no logits to tell.
+  std::function<void(const SampledLogits&)> sampled_logits;
+  /// Called by run() for every position of a segment, in order, with its logits; positions that are not
+  /// sampled then cost a product with the head as well.
+  std::function<void(batching::SequenceId, std::int64_t position, std::span<const float> logits)>
+      every_logits;
+  /// For which sequences; all when empty.
+  std::function<bool(batching::SequenceId)> wants_every_logits;
 };
 
 /// Draws token (id + position) modulo the vocabulary and computes nothing (--load-format null): the cost of
