@@ -47,6 +47,22 @@ void level(std::vector<std::int64_t>& rows, std::int64_t& padding) {
 
 }  // namespace
 
+const char* name_of(Veto veto) {
+  switch (veto) {
+    case Veto::kNone:
+      return "overlapped";
+    case Veto::kOff:
+      return "off";
+    case Veto::kBelowMinimum:
+      return "below_minimum";
+    case Veto::kPhasesDiffer:
+      return "phases_differ";
+    case Veto::kCannotSplit:
+      return "cannot_split";
+  }
+  return "";
+}
+
 Verdict agree(const AgreementSettings& settings, std::span<const RankReport> reports, DelayerState& state) {
   Verdict verdict = delay(settings.delayer, reports, state);
   verdict.shutdown = std::ranges::all_of(

@@ -37,6 +37,8 @@ enum class Veto {
   kPhasesDiffer,  ///< some ranks prefill and some do not
   kCannotSplit,   ///< a rank has no two halves
 };
+inline constexpr std::size_t kVetoes = 5;
+const char* name_of(Veto veto);  ///< "overlapped" for kNone
 
 /// What all ranks do in this step.
 struct Settlement {

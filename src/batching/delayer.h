@@ -15,6 +15,7 @@
 // a row.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -75,7 +76,7 @@ enum class Reason {
   kHoldAlign,    ///< held: not all ranks are ready
   kHoldFill,     ///< held: all are, with too little
 };
-inline constexpr std::int64_t kReasons = 15;
+inline constexpr std::size_t kReasons = 15;
 const char* name_of(Reason reason);
 
 struct Verdict {

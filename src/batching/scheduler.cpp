@@ -12,8 +12,12 @@ namespace {
 constexpr std::int64_t kMostPriority = 1'000'000;
 
 std::int64_t positions_of(const Settings& settings) {
-  const std::int64_t cache = settings.cache.blocks * settings.cache.block_tokens;
-  const bool slides = settings.cache.window_tokens > 0 && settings.admission == Admission::kChunk;
+  const CacheSpec& spec = settings.cache;
+  const std::int64_t cache = spec.blocks * spec.block_tokens;
+  // A window lies in one block more than it fills.
+  const std::int64_t window_blocks = (spec.window_tokens + spec.block_tokens - 1) / spec.block_tokens + 1;
+  const bool slides =
+      spec.window_tokens > 0 && settings.admission == Admission::kChunk && window_blocks <= spec.blocks;
   const std::int64_t model = settings.max_positions;
   if (slides && model > 0) return model;
   return model > 0 ? std::min(model, cache) : cache;
@@ -197,12 +201,35 @@ Progress Scheduler::take(Sequence& sequence, const Outcome& outcome) {
   return progress;
 }
 
-const BatchPlan& plan_alone(Scheduler& scheduler, DelayerState& state) {
-  const AgreementSettings& settings = scheduler.settings().agreement;
-  const RankReport report = scheduler.report();
-  scheduler.plan(agree(settings, std::span(&report, 1), state));
-  const PlanReport planned = scheduler.plan_report();
-  return scheduler.apply(settle(settings, std::span(&planned, 1)));
+std::optional<SequenceId> Scheduler::first_running() const {
+  if (running_.empty()) return std::nullopt;
+  return running_.begin()->first.second;
+}
+
+std::string Scheduler::inconsistency() const {
+  std::vector<std::int64_t> users(static_cast<std::size_t>(settings_.cache.blocks));
+  std::int64_t slots = 0;
+  for (const auto& [id, sequence] : sequences_) {
+    if (waiting_.contains(sequence.place) == running_.contains(sequence.place)) return "a sequence is lost";
+    if (waiting_.contains(sequence.place) && !sequence.holding.table.empty())
+      return "one that waits has blocks";
+    for (const std::int32_t block : sequence.holding.table) {
+      if (block >= 0) ++users[static_cast<std::size_t>(block)];
+    }
+    slots += sequence.holding.state_slot >= 0 ? 1 : 0;
+  }
+  if (waiting_.size() + running_.size() != sequences_.size()) return "the order has more than there is";
+  if (running() > seats_) return "more run than there are seats";
+  std::int64_t unused = 0;
+  for (std::int32_t block = 0; block < settings_.cache.blocks; ++block) {
+    if (users[static_cast<std::size_t>(block)] != memory_.pool().users(block))
+      return "a block's users differ";
+    unused += memory_.pool().users(block) == 0 ? 1 : 0;
+  }
+  if (unused != memory_.unused()) return "unused blocks are miscounted";
+  const StatePool& states = memory_.states();
+  if (slots + states.free_slots() + states.checkpoints() != states.slots()) return "a state slot is lost";
+  return {};
 }
 
 }  // namespace sextant::batching

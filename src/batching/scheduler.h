@@ -25,7 +25,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -117,6 +119,10 @@ class Scheduler {
   /// Prompt and answer of one sequence together.
   std::int64_t max_positions() const { return max_positions_; }
   const CacheMemory& memory() const { return memory_; }
+  /// The first in order of those that are admitted.
+  std::optional<SequenceId> first_running() const;
+  /// What is wrong with the books: users of blocks, slots, who waits and who runs. Empty: nothing. For tests.
+  std::string inconsistency() const;
 
  private:
   /// A sequence's place in the order.
@@ -183,8 +189,5 @@ class Scheduler {
   bool shutdown_ = false;
   Counters counters_;
 };
-
-/// The verdict and the plan of a rank that has no others; `state` is kept between ticks.
-const BatchPlan& plan_alone(Scheduler& scheduler, DelayerState& state);
 
 }  // namespace sextant::batching

@@ -132,7 +132,10 @@ bool Scheduler::try_admit(Sequence& sequence, std::int64_t& budget) {
 
 Hit Scheduler::find(const Sequence& sequence) const {
   if (!sequence.known() || !sequence.request.reads_cache) return {};
-  return memory_.find(sequence.tokens, sequence.request.cache_salt);
+  Hit hit = memory_.find(sequence.tokens, sequence.request.cache_salt);
+  // With a window, a sequence may be longer than the cache, and its known beginning fill all of it.
+  if (running_.empty() && !can_begin(sequence, hit, 0)) hit = {};
+  return hit;
 }
 
 /// Positions from `first` on that a step with this budget computes of a sequence. A chunk that is not the

@@ -15,22 +15,6 @@ batching::Settings with_cache(batching::Settings settings, const batching::Cache
   return settings;
 }
 
-const char* name_of(batching::Veto veto) {
-  switch (veto) {
-    case batching::Veto::kNone:
-      return "overlapped";
-    case batching::Veto::kOff:
-      return "off";
-    case batching::Veto::kBelowMinimum:
-      return "below_minimum";
-    case batching::Veto::kPhasesDiffer:
-      return "phases_differ";
-    case batching::Veto::kCannotSplit:
-      return "cannot_split";
-  }
-  return "";
-}
-
 batching::Request request_of(Arrival& arrival) {
   Submit& submit = arrival.request;
   return {.id = submit.id,
@@ -47,7 +31,8 @@ batching::Request request_of(Arrival& arrival) {
 }  // namespace
 
 Ticker::Ticker(Executor& executor, const TickOptions& options)
-    : executor_(executor), options_(options), scheduler_(with_cache(options.settings, executor.cache())) {
+    : executor_(executor), options_(options), rank_(with_cache(options.settings, executor.cache())) {
+  if (options.record) rank_.record(options.record);
   listen();
 }
 
@@ -101,7 +86,7 @@ std::string Ticker::text_of(batching::Fault fault) const {
       return "the prompt is empty; give at least one token";
     case batching::Fault::kTooLong:
       return fmt::format("the prompt leaves no position for an answer; prompt and answer share {}",
-                         scheduler_.max_positions());
+                         scheduler().max_positions());
     case batching::Fault::kRepeatedId:
       return "a sequence of this id is running";
     case batching::Fault::kDraining:
@@ -172,19 +157,9 @@ batching::StepResult Ticker::run(const batching::BatchPlan& plan) {
 std::vector<TokenEvent> Ticker::tick(std::vector<Entry> entries, std::int64_t now_us) {
   std::vector<TokenEvent> events;
   const std::vector<batching::Event> entering = enter(entries, events);
-  for (const batching::Progress& each : scheduler_.accept(entering, now_us)) tell(each, events);
-  const batching::AgreementSettings& agreement = scheduler_.settings().agreement;
-  const batching::RankReport report = scheduler_.report();
-  const batching::Verdict verdict = batching::agree(agreement, {&report, 1}, delayer_);
-  scheduler_.plan(verdict);
-  const batching::PlanReport planned = scheduler_.plan_report();
-  const batching::Settlement settlement = batching::settle(agreement, {&planned, 1});
-  const batching::StepResult result = run(scheduler_.apply(settlement));
-  if (!idle_) {
-    ++counters_.delayer_decisions[batching::name_of(verdict.reason)];
-    ++counters_.overlap_decisions[name_of(settlement.veto)];
-  }
-  for (const batching::Progress& each : scheduler_.commit(result)) tell(each, events);
+  for (const batching::Progress& each : rank_.accept(entering, now_us)) tell(each, events);
+  const batching::StepResult result = run(batching::plan_alone(rank_));
+  for (const batching::Progress& each : rank_.commit(result)) tell(each, events);
   return events;
 }
 
@@ -204,14 +179,22 @@ std::vector<batching::SequenceId> Ticker::ids() const {
 }
 
 EngineCounters Ticker::counters() const {
+  const batching::Scheduler& scheduler = rank_.scheduler();
   EngineCounters all = counters_;
-  all.waiting = scheduler_.waiting();
-  all.running = scheduler_.running();
-  all.seats = scheduler_.settings().seats;
-  all.kv_blocks = scheduler_.memory().spec().blocks;
-  all.kv_blocks_used = scheduler_.memory().used();
-  all.max_positions = scheduler_.max_positions();
-  all.scheduler = scheduler_.counters();
+  all.waiting = scheduler.waiting();
+  all.running = scheduler.running();
+  all.seats = scheduler.settings().seats;
+  all.kv_blocks = scheduler.memory().spec().blocks;
+  all.kv_blocks_used = scheduler.memory().used();
+  all.max_positions = scheduler.max_positions();
+  all.scheduler = scheduler.counters();
+  const batching::AgreementCounters& agreed = rank_.counters();
+  for (std::size_t i = 0; i < agreed.verdicts.size(); ++i) {
+    all.delayer_decisions[batching::name_of(static_cast<batching::Reason>(i))] = agreed.verdicts[i];
+  }
+  for (std::size_t i = 0; i < agreed.vetoes.size(); ++i) {
+    all.overlap_decisions[batching::name_of(static_cast<batching::Veto>(i))] = agreed.vetoes[i];
+  }
   return all;
 }
 

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "batching/scheduler.h"
+#include "batching/rank.h"
 #include "engine/executor.h"
 #include "engine/messages.h"
 
@@ -27,6 +27,7 @@ using Entry = std::variant<Arrival, batching::Abort, batching::StopText, batchin
 struct TickOptions {
   batching::Settings settings = {};  ///< the cache is the executor's, whatever stands here
   std::int64_t vocabulary = 0;       ///< prompts with other ids are refused; 0: all are taken
+  std::function<void(std::string_view)> record = {};  ///< takes the lines of a record (batching/record.h)
 };
 
 class Ticker {
@@ -43,11 +44,11 @@ class Ticker {
   /// Ends everything with an error.
   std::vector<TokenEvent> fail(const std::string& error);
 
-  bool has_work() const { return scheduler_.has_work(); }
+  bool has_work() const { return scheduler().has_work(); }
   bool idle() const { return idle_; }  ///< the last step had nothing to run
   EngineCounters counters() const;
   std::vector<batching::SequenceId> ids() const;  ///< of all that have not ended
-  const batching::Scheduler& scheduler() const { return scheduler_; }
+  const batching::Scheduler& scheduler() const { return rank_.scheduler(); }
 
  private:
   struct Sequence {
@@ -67,8 +68,7 @@ class Ticker {
 
   Executor& executor_;
   TickOptions options_;
-  batching::Scheduler scheduler_;
-  batching::DelayerState delayer_;
+  batching::Rank rank_;
   std::map<batching::SequenceId, Sequence> sequences_;
   bool idle_ = true;
   EngineCounters counters_;
