@@ -143,10 +143,11 @@ class Group {
     last_.progress.resize(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const std::vector<Event> own = i < events.size() ? events[i] : std::vector<Event>();
-      for (const Event& event : own) {
-        if (const auto* request = std::get_if<Request>(&event)) checkers_[i].begin(*request);
-      }
       last_.progress[i] = ranks_[i].accept(own, now_us_);
+      for (const Event& event : own) {
+        const auto* request = std::get_if<Request>(&event);
+        if (request != nullptr && !refused(last_.progress[i], request->id)) checkers_[i].begin(*request);
+      }
       last_.reports.push_back(ranks_[i].report());
     }
     for (Rank& rank : ranks_) {
@@ -176,6 +177,11 @@ class Group {
   };
 
  private:
+  static bool refused(const std::vector<Progress>& progress, SequenceId id) {
+    return std::ranges::any_of(
+        progress, [id](const Progress& each) { return each.id == id && each.finish == Finish::kError; });
+  }
+
   std::vector<Rank> ranks_;
   std::vector<PlaceChecker> checkers_;
   Tick last_;
