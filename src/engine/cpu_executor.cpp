@@ -1,5 +1,6 @@
 #include "engine/cpu_executor.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/check.h"
@@ -17,6 +18,16 @@ kernels::KeyValueCache::Shape cache_shape(const ServedModel& model, const CpuOpt
           .type = options.type};
 }
 
+/// Positions further back than this are read by no layer; 0: some layer reads all.
+std::int64_t window_of_all_layers(const model::Model& architecture) {
+  std::int64_t window = 0;
+  for (const model::LayerClass& each : architecture.classes) {
+    if (each.attention.window_tokens == 0) return 0;
+    window = std::max(window, each.attention.window_tokens);
+  }
+  return window;
+}
+
 }  // namespace
 
 CpuExecutor::CpuExecutor(ServedModel model, const TensorSource& source, const CpuOptions& options)
@@ -25,7 +36,9 @@ CpuExecutor::CpuExecutor(ServedModel model, const TensorSource& source, const Cp
       machine_(std::make_unique<kernels::Machine>(options.isa, options.threads)),
       decoder_(std::make_unique<DenseDecoder>(
           *model_, load_dense_weights(*model_, source, options.type, *machine_), *machine_)),
-      cache_(std::make_unique<kernels::KeyValueCache>(cache_shape(*model_, options))) {}
+      cache_(std::make_unique<kernels::KeyValueCache>(cache_shape(*model_, options))) {
+  options_.cache.window_tokens = window_of_all_layers(model_->architecture);
+}
 
 std::size_t CpuExecutor::cache_bytes(const ServedModel& model, const CpuOptions& options) {
   return kernels::KeyValueCache::bytes(cache_shape(model, options));

@@ -25,6 +25,7 @@ class CpuExecutor : public Executor {
   /// Loads the weights. Throws base::UserError for those (tensor_source.h).
   CpuExecutor(ServedModel model, const TensorSource& source, const CpuOptions& options);
 
+  /// As in the options, with the window that all layers of the model have.
   const batching::CacheSpec& cache() const override { return options_.cache; }
   void begin(batching::SequenceId id, const kernels::SamplingParameters& sampling,
              std::span<const batching::TokenId> prompt) override;

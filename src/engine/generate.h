@@ -40,9 +40,9 @@ struct Generations {
 batching::CacheSpec cache_for(std::span<const std::vector<batching::TokenId>> prompts,
                               std::int64_t max_tokens);
 
-/// Prompts first, in steps of at most step_tokens; then all sequences a token a step. Sequence i is prompt i,
-/// and draws choice i of the seed. `on_token` sees every token when it is drawn. REQUIRES: executor.cache()
-/// holds cache_for(prompts), no prompt is empty.
+/// The scheduler of batching/ with a seat for each prompt: prompts first, in steps of at most step_tokens,
+/// then all sequences a token a step. Sequence i is prompt i, and draws choice i of the seed. `on_token` sees
+/// every token when it is drawn. REQUIRES: executor.cache() holds cache_for(prompts), no prompt is empty.
 Generations generate(Executor& executor, std::span<const std::vector<batching::TokenId>> prompts,
                      std::span<const std::int64_t> end_ids, const GenerateOptions& options,
                      const std::function<void(std::size_t prompt, batching::TokenId)>& on_token = {});

@@ -91,17 +91,22 @@ bool Loop::wait_for_work(std::vector<Entry>& entries) {
   return !ending_;
 }
 
-void Loop::step(std::vector<Entry> entries) {
-  std::vector<TokenEvent> events;
+void Loop::deliver(const std::vector<TokenEvent>& events) {
+  if (!events.empty()) deliver_(events);
+}
+
+void Loop::tick(std::vector<Entry> entries) {
   try {
-    events = ticker_.tick(std::move(entries), now_us());
+    deliver(ticker_.accept(std::move(entries), now_us()));
+    deliver(ticker_.step());
   } catch (const std::exception& error) {
     const std::string text = std::string("the engine has failed: ") + error.what();
-    events = ticker_.fail(text);
-    const std::lock_guard lock(mutex_);
-    failure_ = text;
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = text;
+    }
+    deliver(ticker_.fail(text));
   }
-  if (!events.empty()) deliver_(events);
 }
 
 /// After a failure.
@@ -112,14 +117,14 @@ void Loop::refuse(const std::vector<Entry>& entries) {
     if (arrival == nullptr) continue;
     events.push_back({.id = arrival->request.id, .finish = Finish::kError, .error = failure()});
   }
-  if (!events.empty()) deliver_(events);
+  deliver(events);
 }
 
 void Loop::work() {
   std::vector<Entry> entries;
   while (wait_for_work(entries)) {
     if (failure().empty()) {
-      step(std::exchange(entries, {}));
+      tick(std::exchange(entries, {}));
     } else {
       refuse(std::exchange(entries, {}));
     }

@@ -6,8 +6,8 @@
 //   engine.submit({.id = 1, .prompt = tokens, .max_tokens = 16, .end_ids = ends});
 //
 // One step is in flight at a time. What is submitted or aborted while it runs enters before the next. Events
-// come once a step, on the engine's thread, all that the step has brought; the callback must not block, and
-// may call submit() and abort(). Between submit and the last event of a sequence its id must not be used
+// come on the engine's thread, all that a step has brought at once, and before it what ended without it; the
+// callback must not block, and may call submit() and abort(). Between submit and the last event of a sequence its id must not be used
 // again.
 #pragma once
 
@@ -39,7 +39,8 @@ class Loop : public Engine {
   void post(Entry entry);
   void work();
   bool wait_for_work(std::vector<Entry>& entries);
-  void step(std::vector<Entry> entries);
+  void tick(std::vector<Entry> entries);
+  void deliver(const std::vector<TokenEvent>& events);
   void refuse(const std::vector<Entry>& entries);
   std::int64_t now_us() const;
 

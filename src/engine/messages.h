@@ -53,7 +53,8 @@ struct TokenEvent {
   std::string error = {};
 };
 
-/// Called by the engine's thread once a step with all that the step has brought; must not block.
+/// Called by the engine's thread once a step with all that the step has brought, and before it with what was
+/// refused or aborted, if anything was; must not block.
 using Deliver = std::function<void(std::span<const TokenEvent>)>;
 
 /// What the engine has done and is doing, as it was after the last step.

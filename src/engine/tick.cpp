@@ -154,10 +154,15 @@ batching::StepResult Ticker::run(const batching::BatchPlan& plan) {
   return result;
 }
 
-std::vector<TokenEvent> Ticker::tick(std::vector<Entry> entries, std::int64_t now_us) {
+std::vector<TokenEvent> Ticker::accept(std::vector<Entry> entries, std::int64_t now_us) {
   std::vector<TokenEvent> events;
   const std::vector<batching::Event> entering = enter(entries, events);
   for (const batching::Progress& each : rank_.accept(entering, now_us)) tell(each, events);
+  return events;
+}
+
+std::vector<TokenEvent> Ticker::step() {
+  std::vector<TokenEvent> events;
   const batching::StepResult result = run(batching::plan_alone(rank_));
   for (const batching::Progress& each : rank_.commit(result)) tell(each, events);
   return events;

@@ -38,9 +38,11 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  /// Lets `entries` in, runs one step, and returns what they have brought. Whatever the executor throws comes
-  /// through; nothing can be run after that.
-  std::vector<TokenEvent> tick(std::vector<Entry> entries, std::int64_t now_us);
+  /// One tick: lets `entries` in, and returns what ends at once, ...
+  std::vector<TokenEvent> accept(std::vector<Entry> entries, std::int64_t now_us);
+  /// ... then runs a step, and returns what it has brought. Whatever the executor throws comes through;
+  /// nothing can be run after that.
+  std::vector<TokenEvent> step();
   /// Ends everything with an error.
   std::vector<TokenEvent> fail(const std::string& error);
 
