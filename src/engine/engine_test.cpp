@@ -10,8 +10,11 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "engine/cpu_executor.h"
 #include "engine/generate.h"
+#include "engine/memory_plan.h"
+#include "engine/step_price.h"
 #include "engine/test_model.h"
 
 namespace sextant::engine {
@@ -265,6 +268,82 @@ TEST(Prompts, WhatTheModelCannotTakeIsRefused) {
   EXPECT_THAT(refused({{0, 101}}, 10), HasSubstr("101"));
   EXPECT_THAT(refused({{1}, {}}, 10), HasSubstr("prompt 1 is empty"));
   EXPECT_THAT(refused({std::vector<TokenId>(4090)}, 10), HasSubstr("4096"));
+}
+
+/// A folder that looks like a system, gone with the test.
+class System {
+ public:
+  System()
+      : path_(std::filesystem::temp_directory_path() /
+              ("sextant_" + std::to_string(std::random_device{}()))) {}
+  ~System() { std::filesystem::remove_all(path_); }
+  System& with(const std::string& file, const std::string& text) {
+    base::write_file(path_ / file, text);
+    return *this;
+  }
+  std::optional<std::int64_t> available() const { return available_bytes(path_.string()); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(AvailableMemory, IsTheLeastOfTheMachinesAndEachGroups) {
+  EXPECT_EQ(System().available(), std::nullopt);
+  System system;
+  system.with("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:   8000 kB\n");
+  EXPECT_EQ(system.available(), 8000 * 1024);
+  system.with("proc/self/cgroup", "0::/job/step\n");
+  system.with("sys/fs/cgroup/job/step/memory.max", "max\n")
+      .with("sys/fs/cgroup/job/step/memory.current", "5\n");
+  EXPECT_EQ(system.available(), 8000 * 1024);
+  system.with("sys/fs/cgroup/job/memory.max", "5000000\n")
+      .with("sys/fs/cgroup/job/memory.current", "2000000\n");
+  EXPECT_EQ(system.available(), 3000000) << "of the group around it";
+  system.with("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 400000\n");
+  EXPECT_EQ(system.available(), 3400000) << "files can be dropped";
+  system.with("sys/fs/cgroup/memory.max", "7\n").with("sys/fs/cgroup/memory.current", "9\n");
+  EXPECT_EQ(system.available(), 0) << "a container's own";
+}
+
+TEST(AvailableMemory, ReadsGroupsOfVersionOne) {
+  System system;
+  system.with("proc/meminfo", "MemAvailable:   8000 kB\n");
+  system.with("proc/self/cgroup", "3:cpu,cpuacct:/other\n2:memory:/job\n");
+  system.with("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "900\n");
+  system.with("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "200\n");
+  EXPECT_EQ(system.available(), 700);
+}
+
+TEST(CachePlan, TakesWhatIsNeededOrHalfOfWhatIsLeftOrIsRefused) {
+  const CacheNeeds needs{.block_bytes = 1000, .sequences = 4, .longest_tokens = 100, .weights_bytes = 50'000};
+  EXPECT_EQ(plan_cache(needs, {}, {}).blocks, 4 * 7);
+  EXPECT_EQ(plan_cache(needs, {}, 1'000'000).blocks, 28);
+  const CachePlan half = plan_cache(needs, {}, 60'000);  // half of 10 blocks
+  EXPECT_EQ(half.blocks, 5);
+  EXPECT_EQ(half.longest_tokens, 80);
+  EXPECT_EQ(plan_cache(needs, 9'999, 60'000).blocks, 9);
+  const auto fault = [&](std::optional<std::int64_t> asked, std::int64_t available) {
+    try {
+      plan_cache(needs, asked, available);
+    } catch (const base::UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(fault({}, 50'000), HasSubstr("--model"));
+  EXPECT_THAT(fault(10'001, 60'000), HasSubstr("--kv-cache-bytes"));
+  EXPECT_THAT(fault(999, 60'000), HasSubstr("a block of 16 tokens"));
+  EXPECT_THAT(fault({}, 51'000), HasSubstr("a block of 16 tokens"));
+}
+
+TEST(StepPrices, AscendAndEndAtTheMost) {
+  CpuExecutor executor = small_executor({.block_tokens = 16, .blocks = 8});
+  const batching::StepPrice price = measure_step_price(executor, 50, 101);
+  std::vector<std::int64_t> tokens;
+  for (const batching::StepPrice::Point& point : price.points) tokens.push_back(point.tokens);
+  EXPECT_THAT(tokens, testing::ElementsAre(1, 2, 4, 8, 16, 32, 50));
+  EXPECT_TRUE(std::ranges::is_sorted(price.points, {}, &batching::StepPrice::Point::us));
+  EXPECT_GT(price.points.back().us, price.points.front().us);
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+// How much memory the cache of keys and values may take, before anything is allocated: a process that asks
+// for more than there is does not fail, it is killed later.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace sextant::engine {
+
+/// Bytes that this process may still take: the least of MemAvailable in `<root>/proc/meminfo` and what each
+/// of its control groups has left below its limit (`<root>/proc/self/cgroup`, `<root>/sys/fs/cgroup`, version
+/// 2 or 1). Files that the kernel would drop for it (inactive_file) count as left, as in cAdvisor's working
+/// set. Nothing when neither says.
+std::optional<std::int64_t> available_bytes(const std::string& root = "");
+
+struct CacheNeeds {
+  std::int64_t block_bytes = 0;  ///< 0: blocks cost nothing
+  std::int64_t block_tokens = 16;
+  std::int64_t sequences = 1;  ///< at a time
+  std::int64_t longest_tokens = 1;
+  std::int64_t weights_bytes = 0;  ///< not yet loaded
+};
+
+struct CachePlan {
+  std::int64_t blocks = 0;
+  std::int64_t longest_tokens = 0;  ///< that one sequence can have: what was asked for, or less
+};
+
+/// As many blocks as all sequences at their longest could use, but no more bytes than `asked_bytes`, or half
+/// of what is left of `available_bytes` beside the weights: the other half is for activations, the system's
+/// file cache and whoever else is there. Throws base::UserError when the weights do not fit (--model), when
+/// `asked_bytes` does not, and when it is less than a block (--kv-cache-bytes).
+CachePlan plan_cache(const CacheNeeds& needs, std::optional<std::int64_t> asked_bytes,
+                     std::optional<std::int64_t> available_bytes);
+
+}  // namespace sextant::engine
