@@ -10,7 +10,7 @@ packages=(
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libeigen3-dev libceres-dev
   libsqlite3-dev libssl-dev libcurl4-openssl-dev openssl ca-certificates
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
-  python3 python3-numpy
+  python3 python3-numpy python3-pip
 )
 for option in "$@"; do
   case "$option" in

@@ -103,7 +103,8 @@ void add_chat_template(CLI::App& app, Action& action) {
       "\"variables\"?, \"now\"?};\n"
       "with --jsonl one such request a line, one answer a line.");
   CLI::Option* model =
-      command->add_option("--model", flags->model, "model folder with its chat template")->type_name("DIR");
+      command->add_option("--model", flags->model, "model folder or GGUF file with its chat template")
+          ->type_name("DIR|FILE.gguf");
   CLI::Option* file =
       command->add_option("--template", flags->file, "a template by itself")->type_name("FILE");
   model->excludes(file);

@@ -267,8 +267,11 @@ void add_generate(CLI::App& app, Action& action) {
   command->footer(
       "Example: sextant generate --model path/to/model --prompt \"The capital of France is\" --max-tokens "
       "16\n"
-      "Served: Llama, Mistral, Qwen2 and Qwen3 in Hugging Face form. Several prompts run as one batch.");
-  command->add_option("--model", flags->model, "folder with config.json and safetensors")->required();
+      "Served: Llama, Mistral, Qwen2 and Qwen3, in Hugging Face form or as GGUF. Several prompts run as one "
+      "batch.");
+  command->add_option("--model", flags->model, "folder with config.json and safetensors, or a GGUF file")
+      ->required()
+      ->type_name("DIR|FILE.gguf");
   add_prompt_flags(*command, flags->prompts);
   command->add_option("--max-tokens", flags->options.max_tokens, "most tokens to draw for each prompt")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));

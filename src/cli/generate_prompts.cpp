@@ -10,8 +10,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/document.h"
+#include "engine/served_model.h"
 #include "tokenizer/chat_template.h"
+#include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/tokenizer_json.h"
+#include "weights/gguf.h"
+#include "weights/mapped_file.h"
 
 namespace sextant::cli {
 namespace {
@@ -62,10 +66,15 @@ std::vector<TokenId> encode_chat(const std::string& message, const std::string& 
 
 }  // namespace
 
-std::optional<tokenizer::Tokenizer> find_tokenizer(const std::string& folder) {
+std::optional<tokenizer::Tokenizer> find_tokenizer(const std::string& model) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(std::filesystem::path(folder) / "tokenizer.json", ignored)) return {};
-  return tokenizer::load_tokenizer(folder);
+  if (engine::is_gguf(model)) {
+    const weights::MappedFile file(model);
+    if (!tokenizer::has_gguf_tokenizer(weights::read_gguf(file.bytes(), model))) return {};
+  } else if (!std::filesystem::is_regular_file(std::filesystem::path(model) / "tokenizer.json", ignored)) {
+    return {};
+  }
+  return tokenizer::load_tokenizer(model);
 }
 
 std::string prompts_name(const PromptFlags& flags) {
@@ -85,10 +94,11 @@ Prompts read_prompts(const PromptFlags& flags, const std::string& folder,
   }
   if (!flags.token_ids.empty()) return read_token_ids(flags.token_ids);
   if (!tokenizer) {
-    throw base::UserError({prompts_name(flags)}, {},
-                          fmt::format("needs a tokenizer, and {} has no tokenizer.json; add it, or give "
-                                      "--token-ids",
-                                      folder));
+    throw base::UserError(
+        {prompts_name(flags)}, {},
+        fmt::format("needs a tokenizer, and {} has none (tokenizer.json, or the metadata of "
+                    "a GGUF file); add it, or give --token-ids",
+                    folder));
   }
   Prompts prompts;
   for (const std::string& chat : flags.chats) prompts.push_back(encode_chat(chat, folder, *tokenizer));

@@ -20,8 +20,8 @@ struct PromptFlags {
   std::string token_ids;           ///< --token-ids
 };
 
-/// The tokenizer of a model's folder; none where it has no tokenizer.json.
-std::optional<tokenizer::Tokenizer> find_tokenizer(const std::string& folder);
+/// The tokenizer of a model's folder (tokenizer.json) or GGUF file; none where it has none.
+std::optional<tokenizer::Tokenizer> find_tokenizer(const std::string& model);
 
 /// Throws base::UserError for no form or several, for text without a tokenizer, and for a damaged file.
 Prompts read_prompts(const PromptFlags& flags, const std::string& folder,

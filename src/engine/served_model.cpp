@@ -9,8 +9,11 @@
 
 #include "base/error.h"
 #include "config/document.h"
+#include "engine/gguf_config.h"
 #include "model/huggingface.h"
 #include "model/serving.h"
+#include "weights/gguf.h"
+#include "weights/mapped_file.h"
 
 namespace sextant::engine {
 namespace {
@@ -23,13 +26,10 @@ constexpr std::array<std::string_view, 4> kFamilies = {"llama", "mistral", "qwen
 std::string config_file(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    if (path.ends_with(".gguf")) {
-      throw base::UserError({path}, {}, "GGUF files are not served yet; name a folder in Hugging Face form");
-    }
     if (fs::is_regular_file(path, ignored)) return path;
     throw base::UserError(
         {"--model"}, {},
-        fmt::format("there is no folder '{}'; name a folder with config.json and weights", path));
+        fmt::format("there is no '{}'; name a folder with config.json and weights, or a GGUF file", path));
   }
   const fs::path file = fs::path(path) / "config.json";
   if (fs::is_regular_file(file, ignored)) return file.string();
@@ -104,11 +104,7 @@ std::vector<std::int64_t> end_ids_of(const std::string& config, const std::vecto
   return ids.empty() ? of_config : ids;
 }
 
-}  // namespace
-
-ServedModel read_served_model(const std::string& path) {
-  const std::string file = config_file(path);
-  const config::Node document = config::read_document(file);
+ServedModel served_model_of(const config::Node& document, const std::string& path) {
   require_served_family(config::require_mapping(document));
   model::ImportedModel imported = model::import_huggingface(document);
   const model::ServingFigures figures = model::read_serving_figures(document);
@@ -118,11 +114,36 @@ ServedModel read_served_model(const std::string& path) {
   served.family = figures.family;
   served.norm_epsilon = static_cast<float>(figures.norm_epsilon);
   served.rotary = rotary_of(document, figures.rotary, imported.model.classes.front().attention.head_dim);
-  served.end_ids = end_ids_of(file, imported.end_tokens);
+  served.end_ids = std::move(imported.end_tokens);
   served.stored_type = figures.stored_type;
   served.notes = std::move(imported.warnings);
   served.architecture = std::move(imported.model);
   return served;
+}
+
+ServedModel read_gguf_model(const std::string& path) {
+  const weights::MappedFile file(path);
+  const weights::GgufFile gguf = weights::read_gguf(file.bytes(), path);
+  ServedModel served = served_model_of(gguf_config(gguf, path), path);
+  adopt_gguf_tensors(gguf, path, served.architecture);
+  served.end_ids = gguf_end_ids(gguf);
+  served.rotary.divisors = gguf_rotary_divisors(gguf, served.rotary.head_dim);
+  return served;
+}
+
+}  // namespace
+
+ServedModel read_served_model(const std::string& path) {
+  if (is_gguf(path)) return read_gguf_model(path);
+  const std::string file = config_file(path);
+  ServedModel served = served_model_of(config::read_document(file), path);
+  served.end_ids = end_ids_of(file, served.end_ids);
+  return served;
+}
+
+bool is_gguf(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with(".gguf") && !fs::is_directory(path, ignored);
 }
 
 }  // namespace sextant::engine

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/gguf_tensors.h"
+#include "engine/served_model.h"
 #include "weights/expand.h"
 #include "weights/weight_files.h"
 
@@ -57,8 +59,9 @@ class Dummy : public TensorSource {
 
 }  // namespace
 
-std::unique_ptr<TensorSource> open_checkpoint(const std::string& folder) {
-  return std::make_unique<Checkpoint>(folder);
+std::unique_ptr<TensorSource> open_checkpoint(const std::string& path) {
+  if (is_gguf(path)) return open_gguf(path);
+  return std::make_unique<Checkpoint>(path);
 }
 
 std::unique_ptr<TensorSource> dummy_tensors() { return std::make_unique<Dummy>(); }

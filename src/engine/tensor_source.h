@@ -23,8 +23,8 @@ class TensorSource {
   virtual bool is_bfloat16(const std::string& name) const = 0;
 };
 
-/// The safetensors of a folder (--load-format auto).
-std::unique_ptr<TensorSource> open_checkpoint(const std::string& folder);
+/// The safetensors of a folder, or a GGUF file (--load-format auto).
+std::unique_ptr<TensorSource> open_checkpoint(const std::string& path);
 
 /// Numbers made from names and positions, of the usual size: for measuring speed without weights
 /// (--load-format dummy). Norms are 1, biases 0.

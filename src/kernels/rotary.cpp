@@ -63,6 +63,7 @@ std::vector<double> rotary_frequencies(const RotarySpec& spec) {
         result.push_back(yarn_frequency(spec, frequency, static_cast<double>(i)));
         break;
     }
+    if (!spec.divisors.empty()) result.back() /= spec.divisors[static_cast<std::size_t>(i)];
   }
   return result;
 }

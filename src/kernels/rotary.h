@@ -20,6 +20,7 @@ struct RotarySpec {
   double beta_slow = 1.0;              ///< yarn
   bool truncate = true;                ///< yarn: the bounds of the ramp are whole dimensions
   double attention_factor = 1.0;       ///< yarn: cosines and sines are multiplied by it
+  std::vector<double> divisors = {};   ///< of the frequencies, head_dim / 2 of them; none: all 1
 };
 
 /// Radians a position for each pair of dimensions: head_dim / 2 of them, in double precision.

@@ -51,13 +51,13 @@ class ChatTemplate {
 };
 
 /// The template of a model: chat_template.jinja beside, or chat_template in tokenizer_config.json of the
-/// folder (the one named "default" where there are several), or `path` itself when it is a file. Throws
-/// base::UserError when there is none.
+/// folder (the one named "default" where there are several), tokenizer.chat_template of a GGUF file, or
+/// `path` itself when it is another file. Throws base::UserError when there is none.
 ChatTemplate load_chat_template(const std::string& path);
 
-/// bos_token, eos_token, pad_token and unk_token of tokenizer_config.json, as variables of the template; none
-/// when the file is missing.
-std::vector<std::pair<std::string, Value>> template_tokens(const std::string& folder);
+/// bos_token, eos_token, pad_token and unk_token of the folder's tokenizer_config.json or of a GGUF file, as
+/// variables of the template; none when the file is missing.
+std::vector<std::pair<std::string, Value>> template_tokens(const std::string& path);
 
 /// A JSON value; its texts are the users' or not. Throws base::UserError for what is no JSON.
 Value value_of_json(std::string_view json, bool user);

@@ -64,6 +64,11 @@ std::string template_in(const JsonField& node) {
   node.refuse("has no template named \"default\"");
 }
 
+bool is_gguf(const std::string& path) {
+  std::error_code status;
+  return fs::path(path).extension() == ".gguf" && !fs::is_directory(path, status);
+}
+
 ChatTemplate load_from_gguf(const std::string& path) {
   const weights::MappedFile file(path);
   const auto source = gguf_chat_template(weights::read_gguf(file.bytes(), path));
@@ -80,7 +85,7 @@ Value value_of_json(std::string_view json, bool user) {
 
 ChatTemplate load_chat_template(const std::string& path) {
   std::error_code status;
-  if (fs::path(path).extension() == ".gguf") return load_from_gguf(path);
+  if (is_gguf(path)) return load_from_gguf(path);
   if (!fs::is_directory(path, status)) return ChatTemplate(base::read_file(path), path);
   const fs::path beside = fs::path(path) / kTemplate;
   if (fs::exists(beside, status)) return ChatTemplate(base::read_file(beside.string()), beside.string());
@@ -98,9 +103,15 @@ ChatTemplate load_chat_template(const std::string& path) {
                                     kTemplate, kConfig));
 }
 
-std::vector<std::pair<std::string, Value>> template_tokens(const std::string& folder) {
+std::vector<std::pair<std::string, Value>> template_tokens(const std::string& path) {
   std::vector<std::pair<std::string, Value>> tokens;
-  const fs::path config = fs::path(folder) / kConfig;
+  if (is_gguf(path)) {
+    const weights::MappedFile file(path);
+    for (auto& [name, text] : gguf_template_tokens(weights::read_gguf(file.bytes(), path)))
+      tokens.emplace_back(name, Value::text(std::move(text)));
+    return tokens;
+  }
+  const fs::path config = fs::path(path) / kConfig;
   std::error_code status;
   if (!fs::exists(config, status)) return tokens;
   const Json document = read_config(config);

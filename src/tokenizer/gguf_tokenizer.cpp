@@ -220,6 +220,25 @@ TokenizerParts read_gguf_tokenizer(const weights::GgufFile& gguf, const std::str
   return Reader(gguf, file).read();
 }
 
+bool has_gguf_tokenizer(const weights::GgufFile& gguf) {
+  return gguf.metadata.contains("tokenizer.ggml.tokens");
+}
+
+std::vector<std::pair<std::string, std::string>> gguf_template_tokens(const weights::GgufFile& gguf) {
+  std::vector<std::pair<std::string, std::string>> named;
+  const Texts* const tokens = gguf.find<Texts>("tokenizer.ggml.tokens");
+  if (tokens == nullptr) return named;
+  for (const auto& [variable, key] : {std::pair("bos_token", "tokenizer.ggml.bos_token_id"),
+                                      std::pair("eos_token", "tokenizer.ggml.eos_token_id"),
+                                      std::pair("pad_token", "tokenizer.ggml.padding_token_id"),
+                                      std::pair("unk_token", "tokenizer.ggml.unknown_token_id")}) {
+    const auto* const id = gguf.find<std::int64_t>(key);
+    if (id == nullptr || *id < 0 || *id >= static_cast<std::int64_t>(tokens->size())) continue;
+    named.emplace_back(variable, (*tokens)[static_cast<std::size_t>(*id)]);
+  }
+  return named;
+}
+
 std::optional<std::string> gguf_chat_template(const weights::GgufFile& gguf) {
   const auto* const source = gguf.find<std::string_view>("tokenizer.chat_template");
   return source == nullptr ? std::nullopt : std::optional(std::string(*source));

@@ -138,13 +138,13 @@ class MadeUpModel(ProgramTest):
         cases = {
             "none of --prompt": ("generate", "--model", str(self.folder)),
             "several of --prompt": self.command("--prompt", "a"),
-            "has no tokenizer.json": ("generate", "--model", str(self.folder), "--prompt", "a"),
+            "has none (tokenizer.json": ("generate", "--model", str(self.folder), "--prompt", "a"),
             "is no instruction set": self.command("--isa", "sse9"),
             "token 200": self.command(ids=self.file("outside.json", [200])),
             "is empty": self.command(ids=self.file("empty.json", [[1], []])),
             "256 positions": self.command("--max-tokens", "250"),
             "--top-p": self.command("--temperature", "1", "--top-p", "0"),
-            "no folder": ("generate", "--model", "nowhere", "--token-ids", self.ids),
+            "no 'nowhere'": ("generate", "--model", "nowhere", "--token-ids", self.ids),
             "safetensors": self.command(load_format="auto"),
         }
         for words, command in cases.items():
