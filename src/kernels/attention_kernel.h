@@ -4,12 +4,12 @@
 // prefilled in pieces. So nothing may depend on where the rows of a step begin.
 // Idea: keys are walked in blocks of kKeyBlock from position 0 on, whatever the rows. A block's scores are
 // chains over the head's width, its largest score rescales what was summed before (online softmax: Milakov
-// and Gimelshein, arXiv 1805.02867; Dao et al., arXiv 2205.14135), and its weighted values are added 16 keys
-// at a time. Segments of kSegmentKeys keys are summed each from zero and merged in order, so that they may
-// be given to different threads. A block or segment without a key for a row does not touch the row.
-// Keys of 16 positions stand as a panel [head width][16], values as panels [16][16 of the head's width]: both
-// products are those of tile_kernel.h.
-// Cost: 4 * head width operations for each pair of a query and a key.
+// and Gimelshein, arXiv 1805.02867; Dao et al., arXiv 2205.14135), and its weighted values are one chain over
+// the block's keys; those of weight 0 add nothing to it. Segments of kSegmentKeys keys are summed each from
+// zero and merged in order, so that they may be given to different threads. A block or segment without a key
+// for a row does not touch the row. Keys of 16 positions stand as a panel [head width][16], values as panels
+// [16][16 of the head's width]: both products are those of tile_kernel.h. Cost: 4 * head width operations for
+// each pair of a query and a key.
 #pragma once
 
 #include "kernels/attention_scratch.h"
@@ -95,8 +95,7 @@ class Attend {
     for (std::int64_t group = low; group <= high; ++group)
       score(key + group * kPanelColumns, group, begin, end);
     for (std::int64_t q = begin; q < end; ++q) soften(key, q);
-    for (std::int64_t group = low; group <= high; ++group)
-      weigh(key + group * kPanelColumns, group, begin, end);
+    weigh(key, low, high, begin, end);
   }
 
   void score(std::int64_t key, std::int64_t group, std::int64_t begin, std::int64_t end) {
@@ -108,50 +107,83 @@ class Attend {
     }
   }
 
-  /// Scores of one row to weights; what the row has summed so far is rescaled.
+  /// Scores of one row to weights, and by how much what it has summed so far shrinks.
   void soften(std::int64_t key, std::int64_t q) {
     float* scores = scratch_.scores + q * kKeyBlock;
-    const int first = static_cast<int>(first_key(position(q)) - key);
-    const std::int64_t last_key = position(q) - key;
-    const int last = static_cast<int>(last_key < kKeyBlock ? last_key : kKeyBlock - 1);
-    const V nothing = V::broadcast(-__builtin_inff());
-    const V scale = V::broadcast(task_.scale);
     V s[kKeyGroups];
-    V most = nothing;
-    for (int g = 0; g < kKeyGroups; ++g) {
-      const int offset = g * static_cast<int>(kPanelColumns);
-      s[g] = V::multiply(V::load(scores + offset), scale);
-      s[g] = V::between(s[g], first - offset, last - offset, nothing);
-      most = V::maximum(s[g], most);
-    }
+    load_scores(key, q, s);
+    V most = s[0];
+    for (int g = 1; g < kKeyGroups; ++g) most = V::maximum(s[g], most);
     float& largest = scratch_.part.largest[q];
-    const float block_most = maximum_of_lanes(most);
-    const float now = block_most > largest ? block_most : largest;
-    const V shrink = exponential(V::broadcast(largest - now));
-    largest = now;
+    const float block_most = V::maximum_of_lanes(most);
+    V shrink = V::broadcast(1.0F);  // e to the power of 0
+    if (block_most > largest) {
+      shrink = exponential(V::broadcast(largest - block_most));
+      largest = block_most;
+    }
+    const V now = V::broadcast(-largest);
     V sum = V::zero();
     for (int g = 0; g < kKeyGroups; ++g) {
-      const V weight = exponential(V::add(s[g], V::broadcast(-now)));
+      const V weight = exponential(V::add(s[g], now));
       sum = V::add(sum, weight);
       const bool rounded = sizeof(Element) != sizeof(float);
       V::store(scores + g * kPanelColumns, rounded ? V::to_nearest_bfloat16(weight) : weight);
     }
     float* weights = scratch_.part.weights + q * kPanelColumns;
     V::store(weights, V::multiply_add(V::load(weights), shrink, sum));
-    float* values = scratch_.part.values + q * width_;
-    for (std::int64_t d = 0; d < width_; d += 16)
-      V::store(values + d, V::multiply(V::load(values + d), shrink));
+    scratch_.shrinks[q] = V::first(shrink);
   }
 
-  void weigh(std::int64_t key, std::int64_t group, std::int64_t begin, std::int64_t end) {
-    const Element* values = group_of(key) + kPanelColumns * width_;
+  /// Scaled scores; minus infinity where the row sees no key.
+  void load_scores(std::int64_t key, std::int64_t q, V (&s)[kKeyGroups]) const {
+    const float* scores = scratch_.scores + q * kKeyBlock;
+    const V scale = V::broadcast(task_.scale);
+    for (int g = 0; g < kKeyGroups; ++g) s[g] = V::multiply(V::load(scores + g * kPanelColumns), scale);
+    const std::int64_t first = first_key(position(q)) - key;
+    const std::int64_t last = position(q) - key;
+    if (first <= 0 && last >= kKeyBlock - 1) return;
+    const V nothing = V::broadcast(-__builtin_inff());
+    const int last_here = last < kKeyBlock ? static_cast<int>(last) : static_cast<int>(kKeyBlock) - 1;
+    for (int g = 0; g < kKeyGroups; ++g) {
+      const int offset = g * static_cast<int>(kPanelColumns);
+      s[g] = V::between(s[g], static_cast<int>(first) - offset, last_here - offset, nothing);
+    }
+  }
+
+  /// values = values * shrink + the block's weighted values, over groups [low, high].
+  void weigh(std::int64_t key, std::int64_t low, std::int64_t high, std::int64_t begin, std::int64_t end) {
+    const Element* groups[kKeyGroups] = {};
+    for (std::int64_t group = low; group <= high; ++group) {
+      groups[group] = group_of(key + group * kPanelColumns) + kPanelColumns * width_;
+    }
     for (std::int64_t q = begin; q < end; q += V::kTileRows) {
       const int rows = end - q < V::kTileRows ? static_cast<int>(end - q) : V::kTileRows;
-      const TileRows weights{scratch_.scores + q * kKeyBlock + group * kPanelColumns, kKeyBlock, 1};
-      for (std::int64_t d = 0; d < width_; d += kPanelColumns) {
-        tile_of<V, V::kTileRows, 1>(rows, weights, values + d * kPanelColumns, 0, kPanelColumns,
-                                    scratch_.part.values + q * width_ + d, width_, true);
+      for (std::int64_t d = 0; d < width_; d += kPanelColumns)
+        weigh_rows<V::kTileRows>(rows, q, d, groups, low, high);
+    }
+  }
+
+  /// 16 columns of the values, from d on, of 1 to kMost queries from q on.
+  template <int kMost>
+  void weigh_rows(int rows, std::int64_t q, std::int64_t d, const Element* const* groups, std::int64_t low,
+                  std::int64_t high) {
+    if constexpr (kMost > 1) {
+      if (rows < kMost) {
+        weigh_rows<kMost - 1>(rows, q, d, groups, low, high);
+        return;
       }
+    }
+    const float* weights = scratch_.scores + q * kKeyBlock;
+    V sums[kMost][1];
+    clear_sums(sums);
+    for (std::int64_t group = low; group <= high; ++group) {
+      add_products(sums, TileRows{weights + group * kPanelColumns, kKeyBlock, 1},
+                   groups[group] + d * kPanelColumns, 0, kPanelColumns);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kMost; ++r) {
+      float* to = scratch_.part.values + (q + r) * width_ + d;
+      V::store(to, V::multiply_add(V::load(to), V::broadcast(scratch_.shrinks[q + r]), sums[r][0]));
     }
   }
 
@@ -195,7 +227,7 @@ class Attend {
 
   void store() const {
     for (std::int64_t q = 0; q < queries_; ++q) {
-      const V sum = V::broadcast(sum_of_lanes(V::load(scratch_.whole.weights + q * kPanelColumns)));
+      const V sum = V::broadcast(V::sum_of_lanes(V::load(scratch_.whole.weights + q * kPanelColumns)));
       float* to = task_.out + q / task_.heads * task_.out_stride + q % task_.heads * task_.head_dim;
       for (std::int64_t d = 0; d < task_.head_dim; d += 16) {
         // A zero loses its sign: it may tell how many keys of weight 0 were added.

@@ -21,7 +21,7 @@ struct AttentionSums {
 constexpr std::int64_t attend_scratch_floats(std::int64_t queries, std::int64_t head_dim) {
   const std::int64_t width = round_up(head_dim, kPanelColumns);
   const std::int64_t sums = round_up(queries, kPanelColumns) + queries * (kPanelColumns + width);
-  return queries * (width + kKeyBlock) + 2 * sums;
+  return queries * (width + kKeyBlock) + round_up(queries, kPanelColumns) + 2 * sums;
 }
 
 /// One type for each form of lanes, so that no two instruction sets share its functions (vector_table.h).
@@ -29,13 +29,15 @@ template <class V>
 struct AttentionScratch {
   float* queries;  ///< [queries][width]
   float* scores;   ///< [queries][kKeyBlock]
+  float* shrinks;  ///< [queries]: what the block at hand rescales earlier sums by
   AttentionSums part;
   AttentionSums whole;
 
   AttentionScratch(float* memory, std::int64_t count, std::int64_t width) {
     queries = memory;
     scores = queries + count * width;
-    float* next = scores + count * kKeyBlock;
+    shrinks = scores + count * kKeyBlock;
+    float* next = shrinks + round_up(count, kPanelColumns);
     for (AttentionSums* sums : {&part, &whole}) {
       sums->largest = next;
       sums->weights = sums->largest + round_up(count, kPanelColumns);

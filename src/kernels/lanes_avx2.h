@@ -21,14 +21,14 @@ struct Avx2Lanes {
     _mm256_storeu_ps(to, a.low);
     _mm256_storeu_ps(to + 8, a.high);
   }
-  static void load_pairs(const BFloat16* from, Avx2Lanes& first, Avx2Lanes& second) {
-    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 16));
+  static Avx2Lanes load_first_of_pairs(const BFloat16* from) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(load_integers(from), 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(load_integers(from + 16), 16))};
+  }
+  static Avx2Lanes load_second_of_pairs(const BFloat16* from) {
     const __m256i upper_half = _mm256_set1_epi32(static_cast<int>(0xffff0000U));
-    first = {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)),
-             _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
-    second = {_mm256_castsi256_ps(_mm256_and_si256(low, upper_half)),
-              _mm256_castsi256_ps(_mm256_and_si256(high, upper_half))};
+    return {_mm256_castsi256_ps(_mm256_and_si256(load_integers(from), upper_half)),
+            _mm256_castsi256_ps(_mm256_and_si256(load_integers(from + 16), upper_half))};
   }
   static Avx2Lanes add(Avx2Lanes a, Avx2Lanes b) {
     return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
@@ -65,8 +65,24 @@ struct Avx2Lanes {
   static Avx2Lanes to_nearest_bfloat16(Avx2Lanes a) {
     return {to_nearest_bfloat16(a.low), to_nearest_bfloat16(a.high)};
   }
+  static float first(Avx2Lanes a) { return _mm256_cvtss_f32(a.low); }
+  static float sum_of_lanes(Avx2Lanes a) {
+    const __m256 eight = _mm256_add_ps(a.low, a.high);
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  static float maximum_of_lanes(Avx2Lanes a) {
+    const __m256 eight = _mm256_max_ps(a.low, a.high);
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
 
  private:
+  static __m256i load_integers(const BFloat16* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  }
   static __m256 power_of_two(__m256 exponent) {
     const __m256i biased = _mm256_add_epi32(_mm256_cvttps_epi32(exponent), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
@@ -81,10 +97,7 @@ struct Avx2Lanes {
     const __m256i bits = _mm256_castps_si256(a);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-    const __m256 chosen = _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet),
-                                           _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-    return _mm256_and_ps(chosen, _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xffff0000U))));
+    return _mm256_castsi256_ps(_mm256_and_si256(rounded, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
   }
 };
 

@@ -18,10 +18,12 @@ struct Avx512Lanes {
   static Avx512Lanes zero() { return {_mm512_setzero_ps()}; }
   static Avx512Lanes load(const float* from) { return {_mm512_loadu_ps(from)}; }
   static void store(float* to, Avx512Lanes a) { _mm512_storeu_ps(to, a.v); }
-  static void load_pairs(const BFloat16* from, Avx512Lanes& first, Avx512Lanes& second) {
-    const __m512i pairs = _mm512_loadu_si512(from);
-    first = {_mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16))};
-    second = {_mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
+  static Avx512Lanes load_first_of_pairs(const BFloat16* from) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(from), 16))};
+  }
+  static Avx512Lanes load_second_of_pairs(const BFloat16* from) {
+    return {_mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_loadu_si512(from), _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
   }
   static Avx512Lanes add(Avx512Lanes a, Avx512Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
   static Avx512Lanes multiply(Avx512Lanes a, Avx512Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
@@ -51,10 +53,20 @@ struct Avx512Lanes {
     const __m512i bits = _mm512_castps_si512(a.v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-    const __m512i chosen =
-        _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), rounded, quiet);
-    return {_mm512_castsi512_ps(_mm512_and_si512(chosen, _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
+    return {_mm512_castsi512_ps(_mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
+  }
+  static float first(Avx512Lanes a) { return _mm512_cvtss_f32(a.v); }
+  static float sum_of_lanes(Avx512Lanes a) {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  static float maximum_of_lanes(Avx512Lanes a) {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 };
 

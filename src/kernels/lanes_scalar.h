@@ -31,13 +31,13 @@ struct ScalarLanes {
   static void store(float* to, ScalarLanes a) {
     for (int i = 0; i < 16; ++i) to[i] = a.v[i];
   }
-  /// 16 pairs of bfloat16: the first of each pair, the second of each.
-  static void load_pairs(const BFloat16* from, ScalarLanes& first, ScalarLanes& second) {
-    for (int i = 0; i < 16; ++i) {
-      first.v[i] = to_float(from[2 * i]);
-      second.v[i] = to_float(from[2 * i + 1]);
-    }
+  /// Of 16 pairs of bfloat16 the first, or the second.
+  static ScalarLanes load_first_of_pairs(const BFloat16* from) {
+    ScalarLanes r;
+    for (int i = 0; i < 16; ++i) r.v[i] = to_float(from[2 * i]);
+    return r;
   }
+  static ScalarLanes load_second_of_pairs(const BFloat16* from) { return load_first_of_pairs(from + 1); }
   static ScalarLanes add(ScalarLanes a, ScalarLanes b) {
     for (int i = 0; i < 16; ++i) a.v[i] += b.v[i];
     return a;
@@ -84,9 +84,24 @@ struct ScalarLanes {
     for (int i = 0; i < 16; ++i) a.v[i] = x.v[i] < limit.v[i] ? 0.0F : a.v[i];
     return a;
   }
+  /// A NaN may become any number.
   static ScalarLanes to_nearest_bfloat16(ScalarLanes a) {
     for (float& lane : a.v) lane = to_float(to_bfloat16(lane));
     return a;
+  }
+  static float first(ScalarLanes a) { return a.v[0]; }
+  /// By one tree: lanes 8 apart, then 4, 2 and 1.
+  static float sum_of_lanes(ScalarLanes a) {
+    for (int apart = 8; apart > 0; apart /= 2) {
+      for (int i = 0; i < apart; ++i) a.v[i] += a.v[i + apart];
+    }
+    return a.v[0];
+  }
+  static float maximum_of_lanes(ScalarLanes a) {
+    for (int apart = 8; apart > 0; apart /= 2) {
+      for (int i = 0; i < apart; ++i) a.v[i] = a.v[i] > a.v[i + apart] ? a.v[i] : a.v[i + apart];
+    }
+    return a.v[0];
   }
 };
 

@@ -16,7 +16,9 @@
 namespace sextant::kernels {
 
 inline constexpr std::int64_t kDepthBlock = 256;
-inline constexpr std::int64_t kRowBlock = 192;  ///< 192 rows x 256 x 4 bytes: 192 KiB of activations
+inline constexpr std::int64_t kRowBlock = 192;      ///< 192 rows x 256 x 4 bytes: 192 KiB of activations
+inline constexpr std::int64_t kPanelsTogether = 8;  ///< whose sums for a row block stay in cache: 96 KiB
+inline constexpr std::int64_t kFewRows = 64;
 
 /// Copies rows [tile * kTileRows, …) into the order in which tiles read them: [depth][rows of the tile].
 template <class V, bool kRounded>
@@ -82,18 +84,25 @@ const float* as_floats(const float* panel, std::int64_t, float*) {
 template <class V>
 const float* as_floats(const BFloat16* panel, std::int64_t depth, float* scratch) {
   for (std::int64_t k = 0; k < depth; k += 2) {
-    V steps[2];
-    V::load_pairs(panel + k * kPanelColumns, steps[0], steps[1]);
-    V::store(scratch + k * kPanelColumns, steps[0]);
-    V::store(scratch + (k + 1) * kPanelColumns, steps[1]);
+    // The next block, which follows in memory: it arrives while rows pass this one.
+    __builtin_prefetch(panel + (kDepthBlock + k) * kPanelColumns, 0, 2);
+    V::store(scratch + k * kPanelColumns, V::load_first_of_pairs(panel + k * kPanelColumns));
+    V::store(scratch + (k + 1) * kPanelColumns, V::load_second_of_pairs(panel + k * kPanelColumns));
   }
   return scratch;
 }
 
+/// Sums of a block of rows and some panels, in memory of their own: rows of a wide result lie so far apart
+/// that they would push each other out of the caches.
+struct BlockSums {
+  static constexpr std::int64_t kStride = (kPanelsTogether + 1) * kPanelColumns;  ///< no power of two
+  alignas(64) float values[kRowBlock * kStride];
+};
+
 /// Rows [row, row_end) times kPanels panels, depth [k, k + depth).
 template <class V, int kPanels, typename Element>
 void row_block_panels(const MultiplyTask& task, std::int64_t panel_index, std::int64_t row,
-                      std::int64_t row_end, std::int64_t k, std::int64_t depth) {
+                      std::int64_t row_end, std::int64_t k, std::int64_t depth, float* sums) {
   alignas(64) float scratch[kPanels * kDepthBlock * kPanelColumns];
   const auto* x = static_cast<const float*>(task.prepared);
   const std::int64_t stride = task.depth * kPanelColumns;
@@ -110,23 +119,44 @@ void row_block_panels(const MultiplyTask& task, std::int64_t panel_index, std::i
   for (; row < row_end; row += V::kTileRows) {
     const std::int64_t left = task.rows - row;
     const int rows = left < V::kTileRows ? static_cast<int>(left) : V::kTileRows;
-    tile_of<V, V::kTileRows, kPanels>(
-        rows, TileRows{x + row * task.depth + k * rows, 1, rows}, floats, float_stride, depth,
-        task.out + row * task.out_stride + panel_index * kPanelColumns, task.out_stride, k > 0);
+    tile_of<V, V::kTileRows, kPanels>(rows, TileRows{x + row * task.depth + k * rows, 1, rows}, floats,
+                                      float_stride, depth, sums, BlockSums::kStride, k > 0);
+    sums += rows * BlockSums::kStride;
+  }
+}
+
+template <class V, typename Element>
+void row_block(const MultiplyTask& task, std::int64_t first, std::int64_t last, std::int64_t row,
+               std::int64_t row_end, BlockSums& sums) {
+  for (std::int64_t k = 0; k < task.depth; k += kDepthBlock) {
+    const std::int64_t depth = task.depth - k < kDepthBlock ? task.depth - k : kDepthBlock;
+    std::int64_t p = first;
+    for (; p + V::kTilePanels <= last; p += V::kTilePanels) {
+      row_block_panels<V, V::kTilePanels, Element>(task, p, row, row_end, k, depth,
+                                                   sums.values + (p - first) * kPanelColumns);
+    }
+    for (; p < last; ++p) {
+      row_block_panels<V, 1, Element>(task, p, row, row_end, k, depth,
+                                      sums.values + (p - first) * kPanelColumns);
+    }
+  }
+  for (std::int64_t r = row; r < row_end; ++r) {
+    float* to = task.out + r * task.out_stride + first * kPanelColumns;
+    const float* from = sums.values + (r - row) * BlockSums::kStride;
+    for (std::int64_t i = 0; i < (last - first) * kPanelColumns; i += kPanelColumns)
+      V::store(to + i, V::load(from + i));
   }
 }
 
 template <class V, typename Element>
 void many_rows(const MultiplyTask& task, std::int64_t first, std::int64_t last) {
+  BlockSums sums;
+  // A few rows stay in the cache at any depth: then a panel is read to its end before the next.
+  const std::int64_t together = task.rows <= kFewRows ? V::kTilePanels : kPanelsTogether;
   for (std::int64_t row = 0; row < task.rows; row += kRowBlock) {
     const std::int64_t row_end = row + kRowBlock < task.rows ? row + kRowBlock : task.rows;
-    for (std::int64_t k = 0; k < task.depth; k += kDepthBlock) {
-      const std::int64_t depth = task.depth - k < kDepthBlock ? task.depth - k : kDepthBlock;
-      std::int64_t p = first;
-      for (; p + V::kTilePanels <= last; p += V::kTilePanels) {
-        row_block_panels<V, V::kTilePanels, Element>(task, p, row, row_end, k, depth);
-      }
-      for (; p < last; ++p) row_block_panels<V, 1, Element>(task, p, row, row_end, k, depth);
+    for (std::int64_t p = first; p < last; p += together) {
+      row_block<V, Element>(task, p, p + together < last ? p + together : last, row, row_end, sums);
     }
   }
 }

@@ -5,31 +5,11 @@
 
 namespace sextant::kernels {
 
-/// Sums and maxima over lanes by one fixed tree: 8 apart, 4, 2, 1.
-template <class V>
-float sum_of_lanes(V a) {
-  float v[16];
-  V::store(v, a);
-  for (int apart = 8; apart > 0; apart /= 2) {
-    for (int i = 0; i < apart; ++i) v[i] += v[i + apart];
-  }
-  return v[0];
-}
-
-template <class V>
-float maximum_of_lanes(V a) {
-  float v[16];
-  V::store(v, a);
-  for (int apart = 8; apart > 0; apart /= 2) {
-    for (int i = 0; i < apart; ++i) v[i] = v[i] > v[i + apart] ? v[i] : v[i + apart];
-  }
-  return v[0];
-}
-
 /// e to the power of x: 0 below -87.3, and at most e^88. Relative error below 2e-7.
 /// Source: Cephes Mathematical Library, expf.c (Cody and Waite's reduction, minimax polynomial of degree 5).
+// Always inline: sixteen floats passed through memory cost more than the arithmetic.
 template <class V>
-V exponential(V x) {
+[[gnu::always_inline]] inline V exponential(V x) {
   const V least = V::broadcast(-87.33F);
   const V clamped = V::minimum(V::maximum(x, least), V::broadcast(88.0F));
   const V n = V::round(V::multiply(clamped, V::broadcast(1.44269504F)));
@@ -72,7 +52,7 @@ void rms_norm(const float* x, const float* weight, std::int64_t count, float eps
     const V part = load_part<V>(x + i, count - i);
     squares = V::multiply_add(part, part, squares);
   }
-  const float mean = sum_of_lanes(squares) / static_cast<float>(count);
+  const float mean = V::sum_of_lanes(squares) / static_cast<float>(count);
   const V scale = V::broadcast(1.0F / __builtin_sqrtf(mean + epsilon));
   for (std::int64_t i = 0; i < count; i += 16) {
     const V part = V::multiply(load_part<V>(x + i, count - i), scale);

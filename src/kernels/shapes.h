@@ -28,8 +28,8 @@ inline constexpr std::array kProductShapes = {
     // 16 layers, hidden 2048, 32/8 heads of 64, FFN 8192: the projections of decoding and prefill.
     ProductShape{1, 3072, 2048}, ProductShape{1, 16384, 2048}, ProductShape{1, 2048, 8192},
     ProductShape{8, 3072, 2048}, ProductShape{8, 16384, 2048}, ProductShape{8, 2048, 8192},
-    ProductShape{512, 3072, 2048}, ProductShape{512, 2048, 2048}, ProductShape{512, 16384, 2048},
-    ProductShape{512, 2048, 8192}};
+    ProductShape{16, 16384, 2048}, ProductShape{64, 16384, 2048}, ProductShape{512, 3072, 2048},
+    ProductShape{512, 2048, 2048}, ProductShape{512, 16384, 2048}, ProductShape{512, 2048, 8192}};
 
 struct AttentionCase {
   std::int64_t heads;

@@ -18,43 +18,63 @@ struct TileRows {
   std::int64_t depth_stride;
 };
 
-/// Depth steps of a panel as lanes: one for floats, two for pairs of bfloat16.
-template <class V>
-inline void load_step(const float* panel, V (&steps)[1]) {
-  steps[0] = V::load(panel);
+/// A depth step of a panel as lanes. The two steps of a pair of bfloat16 are loaded apart, as both at once
+/// would take registers from the sums.
+template <class V, int kStep>
+inline V load_step(const float* panel) {
+  return V::load(panel);
 }
-template <class V>
-inline void load_step(const BFloat16* panel, V (&steps)[2]) {
-  V::load_pairs(panel, steps[0], steps[1]);
+template <class V, int kStep>
+inline V load_step(const BFloat16* panel) {
+  return kStep == 0 ? V::load_first_of_pairs(panel) : V::load_second_of_pairs(panel);
 }
-constexpr std::int64_t steps_of(const float*) { return 1; }
-constexpr std::int64_t steps_of(const BFloat16*) { return 2; }
+constexpr int steps_of(const float*) { return 1; }
+constexpr int steps_of(const BFloat16*) { return 2; }
 
-/// out[row][column] = (add ? out[row][column] : 0) + sum over depth; `depth` is even for bfloat16 panels.
+/// sums[row][panel] += x[row] * weights[panel], a step of depth.
+template <class V, int kStep, int kRows, int kPanels, typename Element>
+inline void add_step(V (&sums)[kRows][kPanels], TileRows rows, const Element* panel,
+                     std::int64_t panel_stride, std::int64_t k) {
+  V weights[kPanels];
+#pragma GCC unroll 4
+  for (int p = 0; p < kPanels; ++p) {
+    weights[p] = load_step<V, kStep>(panel + p * panel_stride + k * kPanelColumns);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const V x = V::broadcast(rows.x[r * rows.row_stride + (k + kStep) * rows.depth_stride]);
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) sums[r][p] = V::multiply_add(x, weights[p], sums[r][p]);
+  }
+}
+
+/// sums[row][panel] += the products over depth, which is even for bfloat16 panels.
 template <class V, int kRows, int kPanels, typename Element>
-inline void tile(TileRows rows, const Element* panel, std::int64_t panel_stride, std::int64_t depth,
-                 float* out, std::int64_t out_stride, bool add) {
-  constexpr int kSteps = static_cast<int>(steps_of(static_cast<const Element*>(nullptr)));
-  V sums[kRows][kPanels];
+inline void add_products(V (&sums)[kRows][kPanels], TileRows rows, const Element* panel,
+                         std::int64_t panel_stride, std::int64_t depth) {
+  constexpr int kSteps = steps_of(static_cast<const Element*>(nullptr));
+  for (std::int64_t k = 0; k < depth; k += kSteps) {
+    add_step<V, 0>(sums, rows, panel, panel_stride, k);
+    if constexpr (kSteps == 2) add_step<V, 1>(sums, rows, panel, panel_stride, k);
+  }
+}
+
+template <class V, int kRows, int kPanels>
+inline void clear_sums(V (&sums)[kRows][kPanels]) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) sums[r][p] = V::zero();
   }
-  for (std::int64_t k = 0; k < depth; k += kSteps) {
-    V weights[kPanels][kSteps];
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) load_step<V>(panel + p * panel_stride + k * kPanelColumns, weights[p]);
-#pragma GCC unroll 2
-    for (int s = 0; s < kSteps; ++s) {
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const V x = V::broadcast(rows.x[r * rows.row_stride + (k + s) * rows.depth_stride]);
-#pragma GCC unroll 4
-        for (int p = 0; p < kPanels; ++p) sums[r][p] = V::multiply_add(x, weights[p][s], sums[r][p]);
-      }
-    }
-  }
+}
+
+/// out[row][column] = (add ? out[row][column] : 0) + sum over depth.
+template <class V, int kRows, int kPanels, typename Element>
+inline void tile(TileRows rows, const Element* panel, std::int64_t panel_stride, std::int64_t depth,
+                 float* out, std::int64_t out_stride, bool add) {
+  V sums[kRows][kPanels];
+  clear_sums(sums);
+  add_products(sums, rows, panel, panel_stride, depth);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
