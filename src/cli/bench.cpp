@@ -23,6 +23,7 @@ namespace {
 
 struct Flags {
   BenchFlags shared;
+  OfflineFlags offline;
   bench::Settings settings;
   std::string endpoint = "completions";
   std::string dialect = "inferencex";
@@ -166,7 +167,10 @@ int bench_server(const Flags& flags) {
 }
 
 /// Which way of measuring was asked for: one line each.
-int dispatch(const Flags& flags) { return bench_server(flags); }
+int dispatch(const Flags& flags) {
+  if (flags.offline.offline) return bench_offline(flags.shared, flags.offline);
+  return bench_server(flags);
+}
 
 void add_workload_flags(CLI::App& command, Flags& flags) {
   bench::Settings& settings = flags.settings;
@@ -272,6 +276,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_workload_flags(*command, *flags);
   add_prompt_flags(*command, *flags);
   add_result_flags(*command, *flags);
+  add_offline_flags(*command, flags->offline);
   command->callback([flags, &action] { action = [flags] { return dispatch(*flags); }; });
 }
 

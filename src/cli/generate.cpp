@@ -46,11 +46,6 @@ void read_logit_bias(Flags& flags) {
   }
 }
 
-kernels::ElementType element_type(const std::string& dtype, const engine::ServedModel& model) {
-  const bool wide = dtype == "float32" || (dtype == "auto" && model.stored_type == "float32");
-  return wide ? kernels::ElementType::kFloat32 : kernels::ElementType::kBFloat16;
-}
-
 /// Logits of all prompt tokens, collected while they are computed.
 struct PromptLogits {
   std::vector<std::vector<float>> of_prompt;
@@ -121,7 +116,7 @@ Answer answer_of(const Flags& flags, const engine::ServedModel& model, const Pro
       flags.load_format == "dummy" ? engine::dummy_tensors() : engine::open_checkpoint(model.path);
   engine::CpuExecutor executor(model, *source,
                                {.isa = kernels::parse_isa(flags.isa, "--isa"),
-                                .type = element_type(flags.dtype, model),
+                                .type = engine::element_type(flags.dtype, model),
                                 .threads = flags.threads,
                                 .cache = cache,
                                 .vocabulary_limit = vocabulary_limit});

@@ -104,6 +104,18 @@ std::vector<std::int64_t> end_ids_of(const std::string& config, const std::vecto
   return ids.empty() ? of_config : ids;
 }
 
+ServedModel read_gguf_model(const std::string& path) {
+  const weights::MappedFile file(path);
+  const weights::GgufFile gguf = weights::read_gguf(file.bytes(), path);
+  ServedModel served = served_model_of(gguf_config(gguf, path), path);
+  adopt_gguf_tensors(gguf, path, served.architecture);
+  served.end_ids = gguf_end_ids(gguf);
+  served.rotary.divisors = gguf_rotary_divisors(gguf, served.rotary.head_dim);
+  return served;
+}
+
+}  // namespace
+
 ServedModel served_model_of(const config::Node& document, const std::string& path) {
   require_served_family(config::require_mapping(document));
   model::ImportedModel imported = model::import_huggingface(document);
@@ -121,24 +133,17 @@ ServedModel served_model_of(const config::Node& document, const std::string& pat
   return served;
 }
 
-ServedModel read_gguf_model(const std::string& path) {
-  const weights::MappedFile file(path);
-  const weights::GgufFile gguf = weights::read_gguf(file.bytes(), path);
-  ServedModel served = served_model_of(gguf_config(gguf, path), path);
-  adopt_gguf_tensors(gguf, path, served.architecture);
-  served.end_ids = gguf_end_ids(gguf);
-  served.rotary.divisors = gguf_rotary_divisors(gguf, served.rotary.head_dim);
-  return served;
-}
-
-}  // namespace
-
 ServedModel read_served_model(const std::string& path) {
   if (is_gguf(path)) return read_gguf_model(path);
   const std::string file = config_file(path);
   ServedModel served = served_model_of(config::read_document(file), path);
   served.end_ids = end_ids_of(file, served.end_ids);
   return served;
+}
+
+kernels::ElementType element_type(const std::string& dtype, const ServedModel& model) {
+  const bool wide = dtype == "float32" || (dtype == "auto" && model.stored_type == "float32");
+  return wide ? kernels::ElementType::kFloat32 : kernels::ElementType::kBFloat16;
 }
 
 bool is_gguf(const std::string& path) {

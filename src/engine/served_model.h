@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "config/node.h"
+#include "kernels/matrix.h"
 #include "kernels/rotary.h"
 #include "model/model.h"
 
@@ -27,6 +29,13 @@ struct ServedModel {
 /// base::UserError for a family that the engine does not serve (named, with those it does) and for what a
 /// served family's code has no form of.
 ServedModel read_served_model(const std::string& path);
+
+/// The same of a parsed config.json; `path` as of ServedModel.
+ServedModel served_model_of(const config::Node& document, const std::string& path);
+
+/// What weights and cache are held in for --dtype auto, bfloat16 or float32; auto keeps float32 where weights
+/// are stored so, and is bfloat16 otherwise.
+kernels::ElementType element_type(const std::string& dtype, const ServedModel& model);
 
 /// Whether the path names a GGUF file, by its name.
 bool is_gguf(const std::string& path);

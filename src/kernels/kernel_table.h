@@ -34,6 +34,9 @@ struct MultiplyKernels {
   std::int64_t (*prepared_bytes)(std::int64_t rows, std::int64_t padded_depth);
   void (*prepare)(const PrepareTask&, std::int64_t tile);
   void (*multiply)(const MultiplyTask&, std::int64_t first_panel, std::int64_t last_panel);
+  /// Its instruction over and over, in registers (limits.h); writes 16 floats.
+  void (*multiply_adds)(std::int64_t steps, float* sink);
+  std::int64_t operations_a_step;
 };
 
 /// Some neighbouring rows of one sequence against one key-value head (attention.h has the arrangement of keys

@@ -173,4 +173,20 @@ void multiply_panels(const MultiplyTask& task, std::int64_t first, std::int64_t 
   }
 }
 
+/// As many sums beside each other as a tile has; that hides the latency of a multiply-add.
+template <class V>
+void multiply_adds(std::int64_t steps, float* sink) {
+  V sums[V::kTileRows * V::kTilePanels];
+  const V x = V::broadcast(sink[0]);
+  for (V& sum : sums) sum = x;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 32
+    for (V& sum : sums) sum = V::multiply_add(sum, x, x);
+  }
+  for (const V& sum : sums) sums[0] = V::add(sums[0], sum);
+  V::store(sink, sums[0]);
+}
+template <class V>
+inline constexpr std::int64_t kOperationsAStep = 2 * kPanelColumns * V::kTileRows * V::kTilePanels;
+
 }  // namespace sextant::kernels

@@ -95,9 +95,39 @@ std::int64_t prepared_tile_bytes(std::int64_t rows, std::int64_t padded_depth) {
   return round_up(rows, kTile) * padded_depth * static_cast<std::int64_t>(sizeof(BFloat16));
 }
 
+/// Four products of tiles a step, each into sums of its own.
+template <class Tiles>
+void multiply_adds_of_tiles(std::int64_t steps, float* sink) {
+  alignas(64) BFloat16 zeros[kTileElements] = {};
+  alignas(64) float sums[kTile * kPanelColumns];
+  Tiles tiles;
+  tiles.configure(kTile, kTile);
+  tiles.template zero<0, 0>();
+  tiles.template zero<0, 1>();
+  tiles.template zero<1, 0>();
+  tiles.template zero<1, 1>();
+  tiles.template load_rows<0>(zeros);
+  tiles.template load_rows<1>(zeros);
+  tiles.template load_panel<0>(zeros);
+  tiles.template load_panel<1>(zeros);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    tiles.template dot<0, 0>();
+    tiles.template dot<0, 1>();
+    tiles.template dot<1, 0>();
+    tiles.template dot<1, 1>();
+  }
+  tiles.template store<0, 0>(sums, kPanelColumns);
+  for (std::int64_t i = 0; i < kPanelColumns; ++i) sink[i] = sums[i];
+}
+
 template <class Tiles>
 constexpr MultiplyKernels tile_kernels() {
-  return {kTile, prepared_tile_bytes<Tiles>, prepare_tiles<Tiles>, multiply_tiles<Tiles>};
+  return {kTile,
+          prepared_tile_bytes<Tiles>,
+          prepare_tiles<Tiles>,
+          multiply_tiles<Tiles>,
+          multiply_adds_of_tiles<Tiles>,
+          4 * 2 * kTile * kPanelColumns * kPairedDepth};
 }
 
 }  // namespace sextant::kernels

@@ -12,8 +12,10 @@ namespace sextant::kernels {
 template <class V>
 constexpr KernelTable vector_table(Isa isa) {
   return {.isa = isa,
-          .float32 = {V::kTileRows, prepared_bytes<V>, prepare_tile<V, false>, multiply_panels<V, float>},
-          .bfloat16 = {V::kTileRows, prepared_bytes<V>, prepare_tile<V, true>, multiply_panels<V, BFloat16>},
+          .float32 = {V::kTileRows, prepared_bytes<V>, prepare_tile<V, false>, multiply_panels<V, float>,
+                      multiply_adds<V>, kOperationsAStep<V>},
+          .bfloat16 = {V::kTileRows, prepared_bytes<V>, prepare_tile<V, true>, multiply_panels<V, BFloat16>,
+                       multiply_adds<V>, kOperationsAStep<V>},
           .attend = attend<V>,
           .rms_norm = rms_norm<V>,
           .swiglu = swiglu<V>,
