@@ -9,6 +9,7 @@ find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(SQLite3 3.40 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(CURL 7.88 REQUIRED)
+find_package(Boost 1.74 REQUIRED)  # headers alone: Asio and Beast
 if(SEXTANT_TESTS)  # Debian's rapidcheck has no CMake package
   find_path(RAPIDCHECK_INCLUDE_DIR rapidcheck.h REQUIRED)
   find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
