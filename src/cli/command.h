@@ -34,6 +34,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_schedule(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 /// `arguments` are those of the program, without its name; they must outlive the parsing.
 void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arguments);

@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   add_list(app, action);
   add_schedule(app, action);
   add_generate(app, action);
+  add_serve(app, action);
   add_bench(app, action);
   add_report(app, action);
   add_validate(app, action);

@@ -14,7 +14,7 @@ constexpr double kLowestLogprob = -9999.0;  // OpenAI's stand-in for minus infin
 
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-double told(float logprob) { return std::max(static_cast<double>(logprob), kLowestLogprob); }
+double told(double logprob) { return std::max(logprob, kLowestLogprob); }
 
 bool is_utf8(const std::string& bytes) {
   try {
@@ -35,7 +35,7 @@ std::string token_key(const TextModel& model, TokenId id) {
   return key;
 }
 
-Json chat_token(const TextModel& model, TokenId id, float logprob) {
+Json chat_token(const TextModel& model, TokenId id, double logprob) {
   const std::string bytes = token_bytes(model, id);
   Json numbers = Json::array();
   for (const char c : bytes) numbers.push_back(static_cast<unsigned char>(c));
@@ -45,7 +45,7 @@ Json chat_token(const TextModel& model, TokenId id, float logprob) {
 Json chat_logprobs(const TextModel& model, const std::vector<TokenReport>& tokens) {
   Json content = Json::array();
   for (const TokenReport& report : tokens) {
-    Json entry = chat_token(model, report.token, report.logprob.value_or(0.0F));
+    Json entry = chat_token(model, report.token, report.logprob.value_or(0.0));
     Json& top = entry["top_logprobs"] = Json::array();
     for (const engine::Alternative& other : report.top) {
       top.push_back(chat_token(model, other.token, other.logprob));

@@ -15,7 +15,7 @@ namespace sextant::server {
 /// A token with its log-probability and those of the best alternatives.
 struct TokenReport {
   TokenId token = 0;
-  std::optional<float> logprob;  ///< none for the first token of a prompt
+  std::optional<double> logprob;  ///< none for the first token of a prompt
   std::vector<engine::Alternative> top;
   std::size_t text_offset = 0;  ///< characters of the answer before it
 };

@@ -191,7 +191,7 @@ void Generation::take(const engine::TokenEvent& event) {
   count_token(*job, choice, event);
   delta.append(sequence.text.push(event));
   if (sequence.text.over()) {
-    if (event.finish == engine::Finish::kNo) engine_->abort(event.id);  // a stop string
+    if (event.finish == engine::Finish::kNo) engine_->stop_text(event.id);
     close_choice(*job, choice, delta.finish);
   }
   show(job, choice, delta);

@@ -29,8 +29,8 @@ class Histogram {
 struct Sample {
   std::string name = {};  ///< without the program's prefix
   std::string help = {};
-  bool counter = false;  ///< else a gauge
-  std::string labels = {};    ///< such as reason="stall"; empty: none
+  bool counter = false;     ///< else a gauge
+  std::string labels = {};  ///< such as reason="stall"; empty: none
   double value = 0.0;
 };
 
