@@ -48,11 +48,15 @@ def write_model(folder, **changes):
 class Server:
     """`sextant serve --port 0` of a folder; ended by SIGTERM, as a service manager does it."""
 
+    @staticmethod
+    def command(model, *arguments, load_format="dummy"):
+        return [PROGRAM, "serve", "--model", str(model), "--load-format", load_format, "--port", "0",
+                "--served-model-name", "tiny", "--threads", "1", "--json", *arguments]
+
     def __init__(self, model, *arguments, variables=None, load_format="dummy"):
-        command = [PROGRAM, "serve", "--model", str(model), "--load-format", load_format, "--port", "0",
-                   "--served-model-name", "tiny", "--threads", "1", "--json", *arguments]
-        self.process = subprocess.Popen(command, cwd=ROOT, env={**environment(), **(variables or {})},
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(self.command(model, *arguments, load_format=load_format), cwd=ROOT,
+                                        env={**environment(), **(variables or {})}, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         ready, _, _ = select.select([self.process.stdout], [], [], 60)
         line = self.process.stdout.readline() if ready else b""
         if not line:

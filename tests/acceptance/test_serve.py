@@ -313,6 +313,7 @@ class Lifetime(ProgramTest):
                 server.ask("GET", "/health")
             self.assertTrue(answer.read().endswith(b"data: [DONE]\n\n"))
             self.assertEqual(server.process.wait(20), 0)
+            connection.close()
 
     def test_a_second_signal_ends_it_at_once(self):
         with Server(self.folder) as server:
@@ -334,11 +335,12 @@ class Lifetime(ProgramTest):
             self.assertEqual(server.ask("GET", "/health")[0], 200)
 
     def test_people_are_told_what_is_served(self):
-        process = subprocess.Popen([*Server(self.folder).process.args[:-1], "--max-model-len", "512"], stdout=subprocess.PIPE)
-        told = b"".join(process.stdout.readline() for _ in range(6)).decode()
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(20), 0)
-        process.stdout.close()
+        command = [word for word in Server.command(self.folder, "--max-model-len", "512") if word != "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            told = b"".join(process.stdout.readline() for _ in range(6)).decode()
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(20), 0)
+            self.assertEqual(process.stderr.read(), b"ending: waiting up to 60 s for running requests\n")
         self.assertRegex(told, r"model +tiny \(llama\)\nweights +.*bfloat16, made up\ncache +.* blocks of 16 tokens\n"
                                r"limits +512 tokens a sequence, 256 sequences at a time, 2048 tokens a step\n")
         self.assertRegex(told, r"serving +http://127\.0\.0\.1:\d+/v1")
@@ -349,7 +351,7 @@ class Lifetime(ProgramTest):
             for arguments, words in ((("--port", str(server.port)), "--port: cannot listen on"),
                                      (("--max-model-len", "4096"), "--max-model-len: 4096 exceeds"),
                                      (("--kv-cache-bytes", "100"), "--kv-cache-bytes: a block of 16 tokens takes"),
-                                     (("--kv-cache-bytes", "99TiB"), "--kv-cache-bytes: 99.00 TiB exceed"),
+                                     (("--kv-cache-bytes", "99TiB"), "--kv-cache-bytes: 101376.00 GiB exceed"),
                                      (("--host", "256.1.1.1"), "--host: '256.1.1.1' is no address"),
                                      (("--isa", "abacus"), "--isa")):
                 with self.subTest(arguments):
