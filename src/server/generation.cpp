@@ -13,6 +13,8 @@
 namespace sextant::server {
 namespace {
 
+constexpr std::size_t kMostBehind = 8192;  // events that wait for the text thread
+
 std::vector<http::Header> headers_of(const GenerationRequest& request, const std::string& id,
                                      const char* type) {
   std::vector<http::Header> headers = {{"Content-Type", type}, {"X-Request-Id", id}};
@@ -90,6 +92,11 @@ Generation::Generation(const TextModel& model, Metrics& metrics, const World& wo
 Generation::~Generation() { stop(); }
 
 void Generation::stop() {
+  {
+    const std::scoped_lock lock(behind_mutex_);
+    stopped_ = true;
+  }
+  caught_up_.notify_all();
   text_thread_.stop();
   entries_.clear();
 }
@@ -125,13 +132,27 @@ void Generation::start(GenerationRequest request, std::vector<EncodedPrompt> pro
 }
 
 void Generation::deliver(std::span<const engine::TokenEvent> events) {
+  {
+    std::unique_lock lock(behind_mutex_);
+    caught_up_.wait(lock, [this] { return behind_events_ < kMostBehind || stopped_; });
+    behind_events_ += events.size();
+  }
   std::vector<engine::TokenEvent> copy(events.begin(), events.end());
   text_thread_.post([this, copy = std::move(copy)] {
     for (const engine::TokenEvent& event : copy) take(event);
+    taken(copy.size());
   });
 }
 
 // ---- on the text thread
+
+void Generation::taken(std::size_t events) {
+  {
+    const std::scoped_lock lock(behind_mutex_);
+    behind_events_ -= events;
+  }
+  caught_up_.notify_one();
+}
 
 void Generation::begin(const JobPointer& job) {
   SEXTANT_CHECK(engine_ != nullptr);

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 
@@ -42,7 +44,8 @@ class Generation {
   /// are under way. Any thread.
   void start(GenerationRequest request, std::vector<EncodedPrompt> prompts, http::Responder responder,
              double arrival_s);
-  /// The engine's Deliver.
+  /// The engine's Deliver. Waits only while the text thread is thousands of tokens behind, which no model but
+  /// none at all is fast enough for: else memory would have no bound.
   void deliver(std::span<const engine::TokenEvent> events);
 
   std::size_t sequences() const { return sequences_; }
@@ -58,6 +61,7 @@ class Generation {
   };
 
   void reserve(const GenerationRequest& request, std::size_t prompts);
+  void taken(std::size_t events);
   void begin(const JobPointer& job);
   engine::Submit submit_of(const Job& job, std::size_t choice) const;
   void take(const engine::TokenEvent& event);
@@ -78,6 +82,10 @@ class Generation {
   std::atomic<std::size_t> sequences_ = 0;
   batching::SequenceId next_id_ = 1;
   std::unordered_map<batching::SequenceId, Entry> entries_;
+  std::mutex behind_mutex_;
+  std::condition_variable caught_up_;
+  std::size_t behind_events_ = 0;
+  bool stopped_ = false;
   Workers text_thread_;  // last: it uses the rest
 };
 
