@@ -8,7 +8,7 @@ packages=(
   build-essential g++ cmake ninja-build ccache mold
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libeigen3-dev libceres-dev
-  libsqlite3-dev libssl-dev libcurl4-openssl-dev libboost-dev openssl ca-certificates
+  libsqlite3-dev libssl-dev libcurl4-openssl-dev libboost-dev openssl ca-certificates curl
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   python3 python3-numpy python3-pip
 )

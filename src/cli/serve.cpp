@@ -29,6 +29,7 @@ struct Flags {
   std::string admission = "whole";
   std::string phase = "prefill-first";
   bool no_prefix_cache = false;
+  std::int64_t max_itl_ms = 0;
   double drain_s = 60;
   bool json = false;
 };
@@ -81,6 +82,7 @@ int run(Flags flags) {
   options.settings.admission = kAdmissions.at(flags.admission);
   options.settings.phase = kPhases.at(flags.phase);
   options.settings.prefix_cache = !flags.no_prefix_cache;
+  options.settings.max_step_us = flags.max_itl_ms * 1000;
   for (const std::string& key : flags.api_keys) options.api_keys.emplace_back(key);
   if (const char* key = std::getenv("SEXTANT_API_KEY");
       key != nullptr && flags.api_keys.empty() && *key != '\0') {
@@ -136,6 +138,11 @@ void add_policy_flags(CLI::App& command, Flags& flags) {
   command
       .add_option("--policy", flags.phase, "a step prefills or decodes (prefill-first), or does both (mixed)")
       ->check(CLI::IsMember(kPhases));
+  command
+      .add_option("--max-itl-ms", flags.max_itl_ms,
+                  "milliseconds between two tokens of an answer that prefilling may take; steps are timed "
+                  "first (0: any)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{3'600'000}));
 }
 
 }  // namespace
@@ -174,6 +181,8 @@ void add_serve(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   add_limit_flags(*command, *flags);
   add_policy_flags(*command, *flags);
+  command->add_option("--record", options.record_file, "write what was decided in every step, to be replayed")
+      ->type_name("FILE");
   command
       ->add_option("--api-key", flags->api_keys,
                    "key that requests must carry, repeatable (default: that of SEXTANT_API_KEY, or none)")

@@ -6,14 +6,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
-#include "base/error.h"
 #include "http/event_stream.h"
 #include "server/choice.h"
-#include "server/memory_plan.h"
 #include "server/scripted_engine.h"
 
 namespace sextant::server {
@@ -586,35 +582,6 @@ TEST(HistogramTest, BucketsAreCumulativeAndTheirBoundsInclusive) {
       text,
       "# HELP sextant_h help\n# TYPE sextant_h histogram\nsextant_h_bucket{le=\"1\"} 2\n"
       "sextant_h_bucket{le=\"2\"} 3\nsextant_h_bucket{le=\"+Inf\"} 4\nsextant_h_sum 12\nsextant_h_count 4\n");
-}
-
-// ---- memory
-
-TEST(MemoryPlan, TheLowerOfMachineAndControlGroupCounts) {
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "memory_plan";
-  std::filesystem::create_directories(root / "proc");
-  std::filesystem::create_directories(root / "sys/fs/cgroup");
-  const auto write = [&](const char* name, const char* text) { std::ofstream(root / name) << text; };
-  EXPECT_EQ(available_bytes(root.string()), std::nullopt);
-  write("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:   1000 kB\n");
-  write("sys/fs/cgroup/memory.max", "max\n");
-  write("sys/fs/cgroup/memory.current", "100000\n");
-  EXPECT_EQ(available_bytes(root.string()), 1000 * 1024);
-  write("sys/fs/cgroup/memory.max", "600000\n");
-  EXPECT_EQ(available_bytes(root.string()), 500'000);
-  std::filesystem::remove_all(root);
-}
-
-TEST(MemoryPlan, TakesWhatIsNeededOrHalfOfWhatIsLeft) {
-  const CacheNeeds needs{
-      .block_bytes = 100, .block_tokens = 16, .sequences = 4, .longest_tokens = 33, .weights_bytes = 1000};
-  EXPECT_EQ(plan_cache(needs, {}, 1'000'000).blocks, 12) << "three blocks for each sequence";
-  EXPECT_EQ(plan_cache(needs, {}, 2000).blocks, 5) << "(2000 - 1000) / 2 / 100";
-  EXPECT_EQ(plan_cache(needs, {}, 1400).longest_tokens, 32) << "two blocks: less than one sequence may want";
-  EXPECT_EQ(plan_cache(needs, 700, 2000).blocks, 7);
-  EXPECT_THROW(plan_cache(needs, {}, 900), base::UserError);
-  EXPECT_THROW(plan_cache(needs, 1100, 2000), base::UserError);
-  EXPECT_THROW(plan_cache(needs, 50, 2000), base::UserError);
 }
 
 }  // namespace

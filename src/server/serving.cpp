@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "engine/cpu_executor.h"
 #include "engine/loop.h"
+#include "engine/memory_plan.h"
 #include "http/server.h"
 #include "model/parameters.h"
 #include "server/engine_samples.h"
-#include "server/memory_plan.h"
 #include "server/service.h"
 
 namespace sextant::server {
@@ -40,6 +41,7 @@ std::int64_t longest_of(const ServingOptions& options, const engine::ServedModel
 
 struct Serving::State {
   ServingSummary summary;
+  std::ofstream record;
   std::unique_ptr<engine::Executor> executor;
   std::unique_ptr<Service> service;
   std::unique_ptr<engine::Loop> engine;
@@ -61,13 +63,13 @@ struct Serving::State {
                            .vocabulary_limit = vocabulary_limit};
     const std::int64_t weights_bytes = model::count_parameters(model.architecture).total() *
                                        static_cast<std::int64_t>(kernels::bytes_of(cpu.type));
-    const CacheNeeds needs{
+    const engine::CacheNeeds needs{
         .block_bytes = computes ? static_cast<std::int64_t>(engine::CpuExecutor::cache_bytes(model, cpu)) : 0,
         .block_tokens = cpu.cache.block_tokens,
         .sequences = options.settings.seats,
         .longest_tokens = longest_of(options, model),
         .weights_bytes = computes ? weights_bytes : 0};
-    const CachePlan plan = plan_cache(needs, options.cache_bytes, available_bytes());
+    const engine::CachePlan plan = engine::plan_cache(needs, options.cache_bytes, engine::available_bytes());
     cpu.cache.blocks = plan.blocks;
     summary.blocks = plan.blocks;
     summary.block_tokens = cpu.cache.block_tokens;
@@ -123,6 +125,12 @@ Serving::Serving(const ServingOptions& options) : state_(std::make_unique<State>
       real_world());
   engine::TickOptions tick{.settings = options.settings, .vocabulary = model.architecture.vocabulary};
   tick.settings.max_positions = summary.longest_tokens;
+  if (!options.record_file.empty()) {
+    state.record.open(options.record_file);
+    if (!state.record)
+      throw base::UserError({"--record"}, {}, fmt::format("{} cannot be written", options.record_file));
+    tick.record = [&state](std::string_view lines) { state.record << lines; };
+  }
   state.engine = std::make_unique<engine::Loop>(
       *state.executor, tick,
       [&state](std::span<const engine::TokenEvent> events) { state.service->deliver(events); });

@@ -27,6 +27,7 @@ struct ServingOptions {
   batching::Settings settings = {};  ///< cache.block_tokens is used, the rest of the cache is planned
   std::vector<http::Secret> api_keys = {};
   std::size_t most_sequences = 8192;  ///< waiting and running
+  std::string record_file = {};       ///< every tick's decisions (batching/record.h); empty: none
 };
 
 /// What is served, for people.

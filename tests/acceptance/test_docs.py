@@ -95,7 +95,7 @@ class Pages(ProgramTest):
         described = set(re.findall(r"--[a-z][a-z-]+", text_of(ROOT / "docs" / "reference" / "command_line.md")))
         existing = {"--help"}
         for command in ("tune", "report", "project", "compare", "inspect", "list", "schedule", "validate", "calibrate",
-                        "llm check", "tokenize", "chat-template", "generate", "bench"):
+                        "llm check", "tokenize", "chat-template", "generate", "serve", "bench"):
             usage = self.text_of(*command.split(), "--help")
             existing |= set(re.findall(r"^  (?:-\w,)?(--[a-z][a-z-]+)", usage, re.MULTILINE))
         self.assertEqual(described, existing)
