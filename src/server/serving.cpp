@@ -19,11 +19,6 @@
 namespace sextant::server {
 namespace {
 
-kernels::ElementType element_type(const std::string& dtype, const engine::ServedModel& model) {
-  const bool wide = dtype == "float32" || (dtype == "auto" && model.stored_type == "float32");
-  return wide ? kernels::ElementType::kFloat32 : kernels::ElementType::kBFloat16;
-}
-
 /// What one sequence may have: the model's positions, or fewer.
 std::int64_t longest_of(const ServingOptions& options, const engine::ServedModel& model) {
   constexpr std::int64_t kWithoutPositions = 4096;
@@ -57,7 +52,7 @@ struct Serving::State {
                      std::int64_t vocabulary_limit) {
     const bool computes = options.load_format != "null";
     engine::CpuOptions cpu{.isa = kernels::parse_isa(options.isa, "--isa"),
-                           .type = element_type(options.dtype, model),
+                           .type = engine::element_type(options.dtype, model),
                            .threads = options.threads,
                            .cache = {.block_tokens = options.settings.cache.block_tokens, .blocks = 1},
                            .vocabulary_limit = vocabulary_limit};
