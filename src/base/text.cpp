@@ -51,20 +51,6 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
-std::string printable(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string shown;
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if ((byte < 0x20 && letter != '\n' && letter != '\t') || byte == 0x7F) {
-      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    } else {
-      shown += letter;
-    }
-  }
-  return shown;
-}
-
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(),

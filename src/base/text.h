@@ -12,9 +12,6 @@ std::string_view trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string lower_case(std::string_view text);
-/// `text` as a terminal may show it: control characters other than the line feed and the tab as \xNN, so that
-/// what a message quotes cannot steer the terminal.
-std::string printable(std::string_view text);
 
 /// The `count` candidates nearest to `word` by edit distance, nearest first, ties in the given order;
 /// candidates further than half of the longer length are left out. For "did you mean" lines.

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/command.h"
 
