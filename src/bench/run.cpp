@@ -119,8 +119,10 @@ void judge_end(Answer& answer, const http::StreamEnd& end, const tokenizer::Toke
   if (end.failure && end.status == 0)
     return fail(timeline, kind_name(end.failure->kind), end.failure->message);
   if (end.status < 200 || end.status >= 300) {
-    return fail(timeline, fmt::format("http_{}", end.status),
-                fmt::format("status {}: {}", end.status, end.refusal));
+    const Chunk refusal = read_chunk(end.refusal);  // {"error": {"message": …}} in most servers
+    return fail(
+        timeline, fmt::format("http_{}", end.status),
+        fmt::format("status {}: {}", end.status, refusal.error.empty() ? end.refusal : refusal.error));
   }
   if (end.failure) {
     return fail(timeline, kind_name(end.failure->kind),

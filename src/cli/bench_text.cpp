@@ -103,7 +103,8 @@ std::string latencies(const Json& result, const report::Style& style) {
 }  // namespace
 
 std::string bench_text(const Json& result, const report::Style& style) {
-  std::string text = heading(result) + rates(result, style) + latencies(result, style);
+  std::string text = heading(result) + rates(result, style);
+  if (result["completed"] != 0) text += latencies(result, style);
   for (const Json& error : result["errors_by_kind"]) {
     text += report::wrapped(report::red(fmt::format("\n{} x {}: {}", error["count"].get<std::int64_t>(),
                                                     error["kind"].get<std::string>(),

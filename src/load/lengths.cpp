@@ -21,12 +21,13 @@ std::string_view dialect_name(RangeDialect dialect) {
 }
 
 RangeDialect parse_dialect(std::string_view name, std::string_view flag) {
-  if (name == "inferencex") return RangeDialect::kInferenceX;
+  if (name == "inferencex" || name == "sglang") return RangeDialect::kInferenceX;
   if (name == "vllm") return RangeDialect::kVllm;
-  throw base::UserError({std::string(flag)}, {},
-                        fmt::format("\"{}\" is no dialect: inferencex (lengths from r·L to L) or vllm (from "
-                                    "(1-r)·L to (1+r)·L)",
-                                    name));
+  throw base::UserError(
+      {std::string(flag)}, {},
+      fmt::format("\"{}\" is no dialect: inferencex or sglang (lengths from r·L to L), or vllm (from "
+                  "(1-r)·L to (1+r)·L)",
+                  name));
 }
 
 double exact_ratio(RangeDialect dialect) { return dialect == RangeDialect::kVllm ? 0.0 : 1.0; }

@@ -21,7 +21,7 @@ namespace sextant::load {
 enum class RangeDialect : std::uint8_t { kInferenceX, kVllm };
 
 std::string_view dialect_name(RangeDialect dialect);
-/// Throws base::UserError naming `flag`.
+/// inferencex, or sglang for the same; vllm. Throws base::UserError naming `flag`.
 RangeDialect parse_dialect(std::string_view name, std::string_view flag);
 
 /// The ratio at which every length is exactly L.

@@ -114,6 +114,7 @@ TEST(Lengths, ARatioOutsideOfItsDialectIsRefusedWithTheFlag) {
   }
   EXPECT_THROW(parse_dialect("sglang2", "--range-dialect"), base::UserError);
   EXPECT_EQ(parse_dialect("vllm", "--range-dialect"), RangeDialect::kVllm);
+  EXPECT_EQ(parse_dialect("sglang", "--range-dialect"), RangeDialect::kInferenceX);
 }
 
 // ---- arrivals
@@ -275,7 +276,7 @@ TEST(Metrics, WithoutUsageChunksAreCountedAndTheResultSaysSo) {
   EXPECT_EQ(metrics.output_tokens, 16);
   EXPECT_EQ(metrics.counted_by_chunks, 1);
   EXPECT_THAT(notes_on(run, metrics),
-              testing::Contains(HasSubstr("1 answers came without usage: each chunk was counted")));
+              testing::Contains(HasSubstr("1 of 1 answers came without usage: each chunk was counted")));
   Timeline counted = run[0];
   counted.retokenised_output_tokens = 61;
   EXPECT_EQ(output_tokens(counted), 61);
@@ -407,9 +408,10 @@ TEST(Result, HoldsNullWhereNothingWasMeasured) {
 TEST(Result, SaysWhenTheServerCountsPromptsOtherwiseAndAnswersShorter) {
   std::vector<Timeline> run = {answer(0, evenly(0.1, 1.1, 21), 21)};
   run[0].usage_input_tokens = 11;
-  EXPECT_THAT(notes_on(run, judge(run, 0, 2, {}, {})),
-              ElementsAre(HasSubstr("prompts of 1 requests otherwise, by +1 tokens"),
-                          HasSubstr("1 answers are shorter than was asked for")));
+  EXPECT_THAT(
+      notes_on(run, judge(run, 0, 2, {}, {})),
+      ElementsAre(HasSubstr("1 of 1 answers are to prompts that the server counts otherwise, by +1 tokens"),
+                  HasSubstr("1 of 1 answers are shorter than was asked for")));
 }
 
 // ---- prompts

@@ -176,18 +176,15 @@ Json result_document(const RunDescription& run, std::span<const Timeline> timeli
 
 std::vector<std::string> notes_on(std::span<const Timeline> timelines, const Metrics& metrics) {
   std::vector<std::string> notes;
-  if (metrics.counted_by_tokenizer > 0) {
-    notes.push_back(
-        fmt::format("{} answers came without usage: their tokens were counted by encoding their text",
-                    metrics.counted_by_tokenizer));
-  }
-  if (metrics.counted_by_chunks > 0) {
-    notes.push_back(
-        fmt::format("{} answers came without usage: each chunk was counted as one token, which is too "
-                    "few where chunks hold several",
-                    metrics.counted_by_chunks));
-  }
-  std::int64_t otherwise = 0, shorter = 0, difference = 0;
+  const auto note = [&](std::int64_t count, const std::string& what) {
+    if (count > 0) notes.push_back(fmt::format("{} of {} answers {}", count, metrics.completed, what));
+  };
+  note(metrics.counted_by_tokenizer, "came without usage: their tokens were counted by encoding their text");
+  note(metrics.counted_by_chunks,
+       "came without usage: each chunk was counted as one token, which is too few where chunks hold several");
+  std::int64_t otherwise = 0;
+  std::int64_t shorter = 0;
+  std::int64_t difference = 0;
   for (const Timeline& timeline : timelines) {
     if (!timeline.ok()) continue;
     const std::int64_t more =
@@ -196,16 +193,11 @@ std::vector<std::string> notes_on(std::span<const Timeline> timelines, const Met
     difference += more;
     shorter += output_tokens(timeline) < timeline.requested_output_tokens ? 1 : 0;
   }
-  if (otherwise > 0) {
-    notes.push_back(
-        fmt::format("the server counts the prompts of {} requests otherwise, by {:+g} tokens on average "
-                    "(a template's or a begin-of-text token's, or another tokenizer)",
-                    otherwise, static_cast<double>(difference) / static_cast<double>(otherwise)));
-  }
-  if (shorter > 0) {
-    notes.push_back(
-        fmt::format("{} answers are shorter than was asked for: the load was not the one intended", shorter));
-  }
+  note(otherwise,
+       fmt::format("are to prompts that the server counts otherwise, by {:+.4g} tokens on average (those "
+                   "of a template, a begin-of-text token, or another tokenizer)",
+                   otherwise > 0 ? static_cast<double>(difference) / static_cast<double>(otherwise) : 0.0));
+  note(shorter, "are shorter than was asked for: the load was not the one intended");
   return notes;
 }
 

@@ -104,7 +104,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         chat = self.path.endswith("/chat/completions")
         wanted = plan.tokens or served.body.get("max_tokens") or served.body["max_completion_tokens"]
         prompt = served.body.get("prompt", "")
-        usage = {"prompt_tokens": len(prompt) if isinstance(prompt, list) else len(str(prompt).split()) or 1}
+        usage = {"prompt_tokens": len(prompt)} if isinstance(prompt, list) else {}  # it has no tokenizer
         due = served.received_s + plan.first_s
         while served.tokens < wanted:
             time.sleep(max(0.0, due - time.monotonic()))
