@@ -72,10 +72,14 @@ void complete(Settings& settings) {
 
 std::vector<load::Prompt> make_prompts(const Settings& settings, const std::vector<std::int64_t>& lengths,
                                        const std::optional<tokenizer::Tokenizer>& tokenizer,
-                                       load::NumpyRandom& random) {
+                                       load::NumpyRandom& random, const OnProgress& on_progress) {
   if (settings.form == PromptForm::kWords) return load::word_prompts(lengths, random);
   const bool as_ids = settings.form == PromptForm::kTokenIds;
-  if (tokenizer) return load::text_prompts(lengths, *tokenizer, as_ids, random);
+  if (tokenizer) {
+    return load::text_prompts(lengths, *tokenizer, as_ids, random, [&](std::size_t made) {
+      on_progress({.phase = Phase::kPrompts, .done = made, .total = lengths.size()});
+    });
+  }
   return load::id_prompts(lengths, settings.vocabulary, random);
 }
 
@@ -88,11 +92,12 @@ load::LengthOptions length_options(const Settings& settings) {
 }
 
 /// Everything random, in the order in which InferenceX's client draws it: lengths, prompts, arrivals.
-RunOptions make_load(const Settings& settings, const std::optional<tokenizer::Tokenizer>& tokenizer) {
+RunOptions make_load(const Settings& settings, const std::optional<tokenizer::Tokenizer>& tokenizer,
+                     const OnProgress& on_progress) {
   load::NumpyRandom random(settings.seed);
   load::Lengths lengths = load::random_lengths(length_options(settings), "--range-ratio", random);
   RunOptions options{.target = settings.target};
-  options.prompts = make_prompts(settings, lengths.input_tokens, tokenizer, random);
+  options.prompts = make_prompts(settings, lengths.input_tokens, tokenizer, random, on_progress);
   options.output_tokens = std::move(lengths.output_tokens);
   options.arrivals_s =
       load::arrival_times(*settings.requests, settings.rate_per_s, settings.burstiness, random);
@@ -175,12 +180,12 @@ void reach(Settings& settings, const std::function<bool()>& stop) {
 
 }  // namespace
 
-nlohmann::ordered_json measure(Settings settings, const std::function<void(const Progress&)>& on_progress,
+nlohmann::ordered_json measure(Settings settings, const OnProgress& on_progress,
                                const std::function<bool()>& stop) {
   complete(settings);
   std::optional<tokenizer::Tokenizer> tokenizer;
   if (!settings.tokenizer.empty()) tokenizer.emplace(tokenizer::load_tokenizer(settings.tokenizer));
-  RunOptions options = make_load(settings, tokenizer);
+  RunOptions options = make_load(settings, tokenizer, on_progress);
   reach(settings, stop);
   options.target.model = settings.target.model;
   Run run = run_load(options, on_progress, stop);

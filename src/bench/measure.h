@@ -48,7 +48,7 @@ struct Settings {
 /// The result as docs/reference/bench_result.md describes it; what was measured until `stop`, with
 /// `interrupted` true. Throws base::UserError for settings that contradict each other, base::OutsideError
 /// when the server cannot be reached or is not ready in time.
-nlohmann::ordered_json measure(Settings settings, const std::function<void(const Progress&)>& on_progress,
+nlohmann::ordered_json measure(Settings settings, const OnProgress& on_progress,
                                const std::function<bool()>& stop);
 
 }  // namespace sextant::bench

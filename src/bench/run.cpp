@@ -175,7 +175,7 @@ class Round {
   }
 
   /// Until all have ended, `stop` says so, or nobody can be reached.
-  void go(const std::function<void(const Progress&)>& on_progress, const std::function<bool()>& stop) {
+  void go(const OnProgress& on_progress, const std::function<bool()>& stop) {
     begin_ = Clock::now();
     double told_s = -kProgressEvery_s;
     for (;;) {
@@ -239,7 +239,7 @@ class Round {
   }
 
   Progress progress() const {
-    return {.warming_up = warming_up_,
+    return {.phase = warming_up_ ? Phase::kWarmUp : Phase::kRun,
             .done = finished_.size(),
             .failed = failed_,
             .total = warming_up_ ? static_cast<std::size_t>(options_.warmups) : options_.prompts.size(),
@@ -266,8 +266,7 @@ class Round {
 
 }  // namespace
 
-Run run_load(const RunOptions& options, const std::function<void(const Progress&)>& on_progress,
-             const std::function<bool()>& stop) {
+Run run_load(const RunOptions& options, const OnProgress& on_progress, const std::function<bool()>& stop) {
   const std::size_t most =
       options.concurrency > 0 ? static_cast<std::size_t>(options.concurrency) : options.prompts.size();
   allow_connections(

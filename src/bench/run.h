@@ -28,8 +28,10 @@ struct RunOptions {
   const tokenizer::Tokenizer* tokenizer = nullptr;
 };
 
+enum class Phase : std::uint8_t { kPrompts, kWarmUp, kRun };
+
 struct Progress {
-  bool warming_up = false;
+  Phase phase = Phase::kRun;
   std::size_t done = 0;  ///< whole and failed ones
   std::size_t failed = 0;
   std::size_t total = 0;
@@ -37,6 +39,8 @@ struct Progress {
   std::int64_t chunks = 0;
   double elapsed_s = 0;
 };
+
+using OnProgress = std::function<void(const Progress&)>;
 
 struct Run {
   std::vector<load::Timeline> timelines{};  ///< of requests that ended, in the order of arrival
@@ -52,7 +56,6 @@ struct Run {
 
 /// `on_progress` is called a few times a second; when `stop` says so, what is under way is dropped and the
 /// rest returned. Throws base::OutsideError when the process may not open enough connections.
-Run run_load(const RunOptions& options, const std::function<void(const Progress&)>& on_progress,
-             const std::function<bool()>& stop);
+Run run_load(const RunOptions& options, const OnProgress& on_progress, const std::function<bool()>& stop);
 
 }  // namespace sextant::bench

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -34,6 +35,7 @@ struct Flags {
   bool stops_at_end_ids = false;
 };
 
+std::atomic<bool> measuring{false};  ///< there is something to print
 std::atomic<bool> interrupted{false};
 
 base::UserError fault(const std::string& flag, const std::string& what) { return {{flag}, {}, what}; }
@@ -115,36 +117,41 @@ bench::Settings settings_of(const Flags& flags) {
   return settings;
 }
 
-/// The first request ends the run in order, the second the program.
+/// The first request ends the run in order, the second the program; before the run, the first does.
 void watch_signals() {
   const auto handler = [](int) {
-    if (interrupted.exchange(true)) _exit(kInterrupted);
+    if (interrupted.exchange(true) || !measuring) _exit(kInterrupted);
   };
   std::signal(SIGINT, handler);
   std::signal(SIGTERM, handler);
 }
 
-/// A line on standard error, only on a terminal.
+/// A line on standard error, drawn again at most ten times a second, only on a terminal.
 class ProgressLine {
  public:
   void update(const bench::Progress& progress) {
-    if (isatty(STDERR_FILENO) == 0) return;
-    const double done = static_cast<double>(progress.done);
-    const double left = static_cast<double>(progress.total) - done;
-    const std::string left_s =
-        progress.done == 0 ? "?" : base::format_seconds(progress.elapsed_s * left / done);
-    fmt::print(stderr, "\r  {}{}/{} done  {} under way  {}{:.0f} chunks/s  {} left \x1b[K",
-               progress.warming_up ? "warming up: " : "", progress.done, progress.total, progress.under_way,
-               progress.failed == 0 ? "" : fmt::format("{} failed  ", progress.failed),
-               progress.elapsed_s > 0 ? static_cast<double>(progress.chunks) / progress.elapsed_s : 0.0,
-               left_s);
+    using Clock = std::chrono::steady_clock;
+    if (isatty(STDERR_FILENO) == 0 || Clock::now() - drawn_ < std::chrono::milliseconds(90)) return;
+    drawn_ = Clock::now();
     shown_ = true;
+    if (progress.phase == bench::Phase::kPrompts) {
+      fmt::print(stderr, "\r  making prompts: {}/{} \x1b[K", progress.done, progress.total);
+      return;
+    }
+    const auto done = static_cast<double>(progress.done);
+    const double left = static_cast<double>(progress.total) - done;
+    fmt::print(stderr, "\r  {}{}/{} done  {} under way  {}{:.0f} chunks/s  {} left \x1b[K",
+               progress.phase == bench::Phase::kWarmUp ? "warming up: " : "", progress.done, progress.total,
+               progress.under_way, progress.failed == 0 ? "" : fmt::format("{} failed  ", progress.failed),
+               progress.elapsed_s > 0 ? static_cast<double>(progress.chunks) / progress.elapsed_s : 0.0,
+               progress.done == 0 ? "?" : base::format_seconds(progress.elapsed_s * left / done));
   }
   ~ProgressLine() {
     if (shown_) fmt::print(stderr, "\r\x1b[K");
   }
 
  private:
+  std::chrono::steady_clock::time_point drawn_{};
   bool shown_ = false;
 };
 
@@ -155,7 +162,11 @@ int bench_server(const Flags& flags) {
   {
     ProgressLine line;
     document = bench::measure(
-        settings, [&](const bench::Progress& progress) { line.update(progress); },
+        settings,
+        [&](const bench::Progress& progress) {
+          if (progress.phase != bench::Phase::kPrompts) measuring = true;
+          line.update(progress);
+        },
         [] { return interrupted.load(); });
   }
   if (!flags.shared.out.empty()) base::write_file(flags.shared.out, document.dump(2) + "\n");
@@ -181,7 +192,7 @@ void add_workload_flags(CLI::App& command, Flags& flags) {
                      "lengths vary by this ratio, read as --range-dialect says (default: they do not vary)");
   command
       .add_option("--range-dialect", flags.dialect,
-                  "inferencex (default): lengths from r*L to L; vllm: from (1-r)*L to (1+r)*L")
+                  "inferencex (default) or sglang: lengths from r*L to L; vllm: from (1-r)*L to (1+r)*L")
       ->type_name("NAME");
   command.add_option("--concurrency", settings.concurrency, "requests under way, at most with --rate")
       ->check(CLI::PositiveNumber);

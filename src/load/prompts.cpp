@@ -105,7 +105,8 @@ std::int64_t drawn_vocabulary(const tokenizer::Tokenizer& tokenizer) {
 }
 
 std::vector<Prompt> text_prompts(std::span<const std::int64_t> lengths, const tokenizer::Tokenizer& tokenizer,
-                                 bool as_ids, NumpyRandom& random) {
+                                 bool as_ids, NumpyRandom& random,
+                                 const std::function<void(std::size_t)>& on_made) {
   Fitter fitter(tokenizer, random);
   SEXTANT_CHECK_GT(fitter.vocabulary(), 0);
   std::vector<std::int64_t> offsets;
@@ -116,6 +117,7 @@ std::vector<Prompt> text_prompts(std::span<const std::int64_t> lengths, const to
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     prompts.push_back(fitter.fit(offsets[i] + static_cast<std::int64_t>(i), lengths[i]));
     if (as_ids) prompts.back().ids = tokenizer.encode(prompts.back().text);
+    if (on_made) on_made(prompts.size());
   }
   return prompts;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +32,10 @@ std::int64_t drawn_vocabulary(const tokenizer::Tokenizer& tokenizer);
 /// Prompt i is neighbouring ids from a random offset + i on. As in the reference, all offsets are drawn
 /// first, then what fills up single prompts: the texts are those of InferenceX's client for the same seed.
 /// `as_ids`: the ids themselves are sent.
+/// `on_made` is told how many are made: long ones take a while.
 std::vector<Prompt> text_prompts(std::span<const std::int64_t> lengths, const tokenizer::Tokenizer& tokenizer,
-                                 bool as_ids, NumpyRandom& random);
+                                 bool as_ids, NumpyRandom& random,
+                                 const std::function<void(std::size_t)>& on_made = {});
 
 /// Ids drawn one by one from 0 … vocabulary − 1, so that no two prompts begin alike however few there are.
 std::vector<Prompt> id_prompts(std::span<const std::int64_t> lengths, std::int64_t vocabulary,

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import pty
 import signal
 import subprocess
 import tempfile
@@ -260,6 +261,22 @@ class Runs(BenchTest):
         self.assertEqual(result["num_prompts"], result["completed"])
         self.assertEqual(result["total_output_tokens"], 4 * result["completed"])
         self.assertIn("interrupted: ", result["notes"][0])
+
+    def test_progress_is_drawn_on_a_terminal_only(self):
+        with StreamingServer(Plan(first_s=0.15)) as server:
+            terminal, process_side = pty.openpty()
+            process = subprocess.Popen(
+                [PROGRAM, "bench", "--base-url", server.url, "--model", "m", "--input-len", "4", "--output-len", "1",
+                 "--concurrency", "1", "--prompts", "4", "--warmups", "1", "--json"], cwd=ROOT, env=environment(),
+                stdout=subprocess.PIPE, stderr=process_side)
+            output, _ = process.communicate(timeout=60)
+            os.close(process_side)
+            drawn = os.read(terminal, 100000).decode()
+            os.close(terminal)
+        self.assertEqual(json.loads(output)["completed"], 4)
+        self.assertIn("warming up: 0/1 done", drawn)
+        self.assertRegex(drawn, r"[1-3]/4 done  1 under way")
+        self.assertTrue(drawn.endswith("\r\x1b[K"))  # and taken away at the end
 
     def test_goodput_gpus_percentiles_and_the_file(self):
         with tempfile.TemporaryDirectory() as folder, StreamingServer(Plan(first_s=0.05), Plan(first_s=0.4)) as server:
