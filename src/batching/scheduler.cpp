@@ -69,9 +69,11 @@ void Scheduler::submit(const Request& request, std::vector<Progress>& progress) 
     progress.push_back({.id = request.id, .finish = Finish::kError, .fault = fault});
     return;
   }
-  Sequence sequence{.request = request, .tokens = request.prompt};
+  Sequence sequence{.request = request};
   Request& own = sequence.request;
-  own.max_new_tokens = std::min(own.max_new_tokens, max_positions_ - own.prompt_tokens);
+  sequence.tokens = std::exchange(own.prompt, {});
+  sequence.known = !sequence.tokens.empty();
+  own.max_new_tokens = std::clamp<std::int64_t>(own.max_new_tokens, 0, max_positions_ - own.prompt_tokens);
   const std::int64_t priority = std::clamp(own.priority, -kMostPriority, kMostPriority);
   sequence.place = {own.arrival_us + priority * settings_.ageing_us, own.id};
   Sequence& kept = sequences_.emplace(request.id, std::move(sequence)).first->second;
@@ -189,7 +191,7 @@ Progress Scheduler::take(Sequence& sequence, const Outcome& outcome) {
   Progress progress{.id = outcome.id, .has_token = true, .token = outcome.token};
   ++sequence.drawn;
   ++counters_.drawn_tokens;
-  if (sequence.known()) sequence.tokens.push_back(outcome.token);
+  if (sequence.known) sequence.tokens.push_back(outcome.token);
   const Request& request = sequence.request;
   const bool ends = outcome.ended == Ended::kStopText ||
                     std::ranges::find(request.end_ids, outcome.token) != request.end_ids.end();

@@ -28,6 +28,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -115,6 +116,7 @@ class Scheduler {
   const BatchPlan& current() const { return plan_; }
   std::int64_t waiting() const { return static_cast<std::int64_t>(waiting_.size()); }
   std::int64_t running() const { return static_cast<std::int64_t>(running_.size()); }
+  std::int64_t seats() const { return seats_; }
   bool has_work() const { return !sequences_.empty(); }
   /// Prompt and answer of one sequence together.
   std::int64_t max_positions() const { return max_positions_; }
@@ -128,8 +130,9 @@ class Scheduler {
   /// A sequence's place in the order.
   using Place = std::pair<std::int64_t, SequenceId>;
   struct Sequence {
-    Request request = {};
+    Request request = {};              ///< without its prompt, which `tokens` begin with
     std::vector<TokenId> tokens = {};  ///< prompt and answer; in the simulator none
+    bool known = false;                ///< there are tokens
     std::int64_t drawn = 0;
     std::int64_t computed = 0;  ///< positions whose keys are in the cache
     Place place = {};
@@ -139,7 +142,6 @@ class Scheduler {
     Holding holding = {};
 
     std::int64_t length() const { return request.prompt_tokens + drawn; }
-    bool known() const { return !request.prompt.empty(); }
   };
   using Order = std::map<Place, Sequence*>;
 
@@ -176,11 +178,12 @@ class Scheduler {
   std::int64_t seats_;
   std::int64_t max_positions_;
   CacheMemory memory_;
-  std::map<SequenceId, Sequence> sequences_;
+  std::unordered_map<SequenceId, Sequence> sequences_;
   Order waiting_;
   Order running_;
   BatchPlan plan_;
   bool planned_prefill_ = false;  ///< the plan has a prompt's segment
+  bool planned_decode_ = false;   ///< and one of a sequence that decodes
   std::int64_t tick_ = 0;
   std::int64_t now_us_ = 0;
   std::int64_t step_us_ = 0;

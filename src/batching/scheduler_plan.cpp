@@ -34,14 +34,13 @@ void require_sane(const Settings& settings) {
 const BatchPlan& Scheduler::plan(const Verdict& verdict) {
   plan_ = {.tick = tick_++};
   planned_prefill_ = false;
+  planned_decode_ = false;
   if (settings_.phase == Phase::kPrefillFirst) {
     plan_prefill_first(verdict.prefill);
   } else {
     plan_mixed(verdict.prefill);
   }
-  const bool decodes = std::ranges::any_of(
-      plan_.segments, [&](const Segment& each) { return !sequences_.at(each.id).prefilling; });
-  prefill_steps_in_row_ = planned_prefill_ && !decodes ? prefill_steps_in_row_ + 1 : 0;
+  prefill_steps_in_row_ = planned_prefill_ && !planned_decode_ ? prefill_steps_in_row_ + 1 : 0;
   steps_since_prefill_ = planned_prefill_ ? 0 : steps_since_prefill_ + 1;
   if (plan_.segments.empty()) {
     ++counters_.idle_steps;
@@ -49,8 +48,8 @@ const BatchPlan& Scheduler::plan(const Verdict& verdict) {
     plan_.kind = StepKind::kDecode;
     ++counters_.decode_steps;
   } else {
-    plan_.kind = decodes ? StepKind::kMixed : StepKind::kPrefill;
-    ++(decodes ? counters_.mixed_steps : counters_.prefill_steps);
+    plan_.kind = planned_decode_ ? StepKind::kMixed : StepKind::kPrefill;
+    ++(planned_decode_ ? counters_.mixed_steps : counters_.prefill_steps);
   }
   return plan_;
 }
@@ -100,7 +99,7 @@ void Scheduler::plan_running(std::int64_t& prefill_budget, bool decodes, bool pr
     } else if (!sequence.prefilling && decodes) {
       plan_token(sequence);
     }
-    it = running_.upper_bound(sequence.place);
+    ++it;
   }
 }
 
@@ -131,7 +130,7 @@ bool Scheduler::try_admit(Sequence& sequence, std::int64_t& budget) {
 }
 
 Hit Scheduler::find(const Sequence& sequence) const {
-  if (!sequence.known() || !sequence.request.reads_cache) return {};
+  if (!sequence.known || !sequence.request.reads_cache) return {};
   Hit hit = memory_.find(sequence.tokens, sequence.request.cache_salt);
   // With a window, a sequence may be longer than the cache, and its known beginning fill all of it.
   if (running_.empty() && !can_begin(sequence, hit, 0)) hit = {};
@@ -203,6 +202,7 @@ void Scheduler::plan_token(Sequence& sequence) {
   if (!make_room(sequence, sequence.computed + 1)) return;
   memory_.grow(sequence.holding, sequence.computed + 1);
   add(sequence, 1);
+  planned_decode_ = true;
   ++counters_.decode_tokens;
 }
 
@@ -235,7 +235,7 @@ void Scheduler::add(Sequence& sequence, std::int64_t tokens) {
                             .samples = end == sequence.length() && sequence.request.max_new_tokens > 0});
   plan_.block_tables.push_back(sequence.holding.table);
   if (sequence.holding.state_slot >= 0) plan_.state_slots.push_back(sequence.holding.state_slot);
-  if (!sequence.known()) return;
+  if (!sequence.known) return;
   plan_.token_ids.insert(plan_.token_ids.end(), sequence.tokens.begin() + sequence.computed,
                          sequence.tokens.begin() + end);
   memory_.publish(sequence.holding, sequence.tokens, sequence.request.cache_salt, end);

@@ -1,23 +1,31 @@
 #include "engine/loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <utility>
 
+#include "engine/step_price.h"
+
 namespace sextant::engine {
 namespace {
 
-TickOptions sane(const Executor& executor, const TickOptions& options) {
+TickOptions complete(Executor& executor, const TickOptions& options) {
   TickOptions all = options;
-  all.settings.cache = executor.cache();
-  batching::require_sane(all.settings);
+  batching::Settings& settings = all.settings;
+  settings.cache = executor.cache();
+  batching::require_sane(settings);
+  if (settings.max_step_us > 0 && settings.price.points.empty()) {
+    const std::int64_t vocabulary = std::max<std::int64_t>(1, options.vocabulary);
+    settings.price = measure_step_price(executor, settings.step_tokens, vocabulary);
+  }
   return all;
 }
 
 }  // namespace
 
 Loop::Loop(Executor& executor, const TickOptions& options, Deliver deliver)
-    : ticker_(executor, sane(executor, options)),
+    : ticker_(executor, complete(executor, options)),
       deliver_(std::move(deliver)),
       start_(std::chrono::steady_clock::now()),
       counters_(ticker_.counters()),

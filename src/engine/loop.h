@@ -7,8 +7,8 @@
 //
 // One step is in flight at a time. What is submitted or aborted while it runs enters before the next. Events
 // come on the engine's thread, all that a step has brought at once, and before it what ended without it; the
-// callback must not block, and may call submit() and abort(). Between submit and the last event of a sequence its id must not be used
-// again.
+// callback must not block, and may call submit() and abort(). Between submit and the last event of a sequence
+// its id must not be used again.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,9 @@ namespace sextant::engine {
 
 class Loop : public Engine {
  public:
-  /// The executor must outlive the loop and belongs to its thread. Throws base::UserError for settings that
-  /// cannot be (batching::require_sane).
+  /// The executor must outlive the loop and belongs to its thread. With settings.max_step_us and no price,
+  /// the executor's steps are timed first (step_price.h). Throws base::UserError for settings that cannot be
+  /// (batching::require_sane).
   Loop(Executor& executor, const TickOptions& options, Deliver deliver);
   /// Ends at once what still runs: no events after this.
   ~Loop() override;

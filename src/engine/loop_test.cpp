@@ -67,6 +67,12 @@ class Inbox {
 
 constexpr batching::CacheSpec kSmallCache = {.block_tokens = 16, .blocks = 64};
 
+CpuExecutor small_model(const batching::CacheSpec& cache) {
+  return {read_served_model(Folder(kConfig).path()),
+          LoudTensors{},
+          {.isa = kernels::best_isa(), .type = kernels::ElementType::kBFloat16, .cache = cache}};
+}
+
 TEST(Loop, TokensComeInOrderAndTheLastSaysWhy) {
   NullExecutor executor(kSmallCache, 1000);
   Inbox inbox;
@@ -224,6 +230,20 @@ TEST(Loop, AFailureOfTheExecutorEndsAllWithItsReason) {
   loop.drain(20.0);
 }
 
+TEST(Loop, ABoundOnStepsIsKeptByPricesThatAreMeasuredFirst) {
+  CpuExecutor executor = small_model(kSmallCache);
+  Inbox inbox;
+  Loop loop(executor,
+            {.settings = {.step_tokens = 64, .phase = batching::Phase::kMixed, .max_step_us = 1'000'000},
+             .vocabulary = 101},
+            inbox.deliver());
+  loop.submit({.id = 1, .prompt = random_prompt(100, 1), .max_tokens = 8});
+  loop.submit({.id = 2, .prompt = random_prompt(100, 2), .max_tokens = 8});
+  inbox.wait_for_ends(2);
+  EXPECT_EQ(inbox.tokens(2).size(), 8U);
+  EXPECT_EQ(loop.counters().scheduler.preemptions, 0);
+}
+
 TEST(Loop, ManyThreadsSubmitAndAbort) {
   NullExecutor executor({.block_tokens = 16, .blocks = 200}, 1000);
   Inbox inbox;
@@ -251,12 +271,6 @@ TEST(Loop, ManyThreadsSubmitAndAbort) {
   EXPECT_EQ(counters.kv_blocks_used, 0);
   EXPECT_EQ(counters.waiting + counters.running, 0);
   EXPECT_EQ(counters.scheduler.finished + counters.scheduler.aborted, 400);
-}
-
-CpuExecutor small_model(const batching::CacheSpec& cache) {
-  return {read_served_model(Folder(kConfig).path()),
-          LoudTensors{},
-          {.isa = kernels::best_isa(), .type = kernels::ElementType::kBFloat16, .cache = cache}};
 }
 
 struct Told {

@@ -170,7 +170,7 @@ std::vector<TokenEvent> Ticker::step() {
 
 std::vector<TokenEvent> Ticker::fail(const std::string& error) {
   std::vector<TokenEvent> events;
-  for (const auto& [id, sequence] : sequences_) {
+  for (const batching::SequenceId id : ids()) {
     events.push_back({.id = id, .finish = Finish::kError, .error = error});
   }
   sequences_.clear();
@@ -180,6 +180,7 @@ std::vector<TokenEvent> Ticker::fail(const std::string& error) {
 std::vector<batching::SequenceId> Ticker::ids() const {
   std::vector<batching::SequenceId> all;
   for (const auto& [id, sequence] : sequences_) all.push_back(id);
+  std::ranges::sort(all);
   return all;
 }
 
@@ -188,7 +189,7 @@ EngineCounters Ticker::counters() const {
   EngineCounters all = counters_;
   all.waiting = scheduler.waiting();
   all.running = scheduler.running();
-  all.seats = scheduler.settings().seats;
+  all.seats = scheduler.seats();
   all.kv_blocks = scheduler.memory().spec().blocks;
   all.kv_blocks_used = scheduler.memory().used();
   all.max_positions = scheduler.max_positions();

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -49,7 +49,7 @@ class Ticker {
   bool has_work() const { return scheduler().has_work(); }
   bool idle() const { return idle_; }  ///< the last step had nothing to run
   EngineCounters counters() const;
-  std::vector<batching::SequenceId> ids() const;  ///< of all that have not ended
+  std::vector<batching::SequenceId> ids() const;  ///< of all that have not ended, ascending
   const batching::Scheduler& scheduler() const { return rank_.scheduler(); }
 
  private:
@@ -71,7 +71,7 @@ class Ticker {
   Executor& executor_;
   TickOptions options_;
   batching::Rank rank_;
-  std::map<batching::SequenceId, Sequence> sequences_;
+  std::unordered_map<batching::SequenceId, Sequence> sequences_;
   bool idle_ = true;
   EngineCounters counters_;
 };
