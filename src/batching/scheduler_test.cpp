@@ -554,6 +554,47 @@ TEST(Ranks, PendingTokensAreThoseThatWillBeComputed) {
   EXPECT_EQ(group.tick({{request(3, 200, 1)}}).reports[0].pending_tokens, 96);
 }
 
+TEST(Ranks, ReportsSaturateAtTheBudgetAndCountWhatIsLeftOfPartialPrompts) {
+  Settings settings = settings_of(256, 64);
+  Group group(settings, 1);
+  RankReport report = group.tick({{request(1, 100, 4), request(2, 500, 4)}}).reports[0];
+  EXPECT_EQ(report.pending_tokens, 64);
+  EXPECT_FALSE(report.has_partial);
+  EXPECT_EQ(report.free_seats, 64);
+  group.tick({{Abort{2}}});
+  settings.phase = Phase::kMixed;
+  Group partial(settings, 1);
+  partial.tick({{request(1, 100, 4)}});
+  report = partial.tick().reports[0];
+  EXPECT_TRUE(report.has_partial);
+  EXPECT_EQ(report.pending_tokens, 36);
+  EXPECT_EQ(report.decoding, 0);
+  EXPECT_EQ(report.kv_used_permille, 7 * 1000 / 256);
+}
+
+TEST(Ranks, WatermarksAndAgeCountOnlyWhereSetAndOnReadyRanks) {
+  Settings settings = settings_of(20, 512);
+  DelayerSettings& delayer = settings.agreement.delayer;
+  const auto report_with = [&](std::int64_t waiting_tokens, std::int64_t waited_us) {
+    Group group(settings, 1);
+    group.tick({{request(1, 15 * 16, 16)}}, 0);  // 15 of 20 blocks, and one to grow
+    return group.tick({{request(2, waiting_tokens, 1, 1)}}, 1 + waited_us).reports[0];
+  };
+  delayer.kv_high_permille = 750;
+  EXPECT_TRUE(report_with(16, 9).kv_high);
+  EXPECT_FALSE(report_with(5 * 16, 9).kv_high) << "not ready: there are 4 blocks";
+  delayer.kv_high_permille = 751;
+  EXPECT_FALSE(report_with(16, 9).kv_high);
+  EXPECT_FALSE(report_with(16, 9).kv_low);
+  delayer.kv_low_permille = 751;
+  EXPECT_TRUE(report_with(16, 9).kv_low);
+  EXPECT_FALSE(report_with(16, 9).queue_hot);
+  delayer.max_queue_us = 10;
+  EXPECT_FALSE(report_with(16, 9).queue_hot);
+  EXPECT_TRUE(report_with(16, 10).queue_hot);
+  EXPECT_FALSE(report_with(5 * 16, 10).queue_hot);
+}
+
 // sgl-project/sglang PR #32389: the first chunk was voted on with a capacity of nothing.
 TEST(Ranks, APromptOfOneWholeChunkStartsAsSoonAsALongerOne) {
   std::vector<std::int64_t> started;
