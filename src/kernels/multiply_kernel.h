@@ -49,8 +49,8 @@ void few_rows_panels(const MultiplyTask& task, const Element* panel, float* out)
   const std::int64_t panel_stride = task.depth * kPanelColumns;
   for (std::int64_t k = 0; k < task.depth; k += kDepthBlock) {
     const std::int64_t depth = task.depth - k < kDepthBlock ? task.depth - k : kDepthBlock;
-    tile<V, kRows, kPanels>(TileRows{x + k * kRows, 1, kRows}, panel + k * kPanelColumns, panel_stride, depth,
-                            out, task.out_stride, k > 0);
+    tile<V, kRows, kPanels, true>(TileRows{x + k * kRows, 1, kRows}, panel + k * kPanelColumns, panel_stride,
+                                  depth, out, task.out_stride, k > 0);
   }
 }
 

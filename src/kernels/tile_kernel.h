@@ -48,12 +48,21 @@ inline void add_step(V (&sums)[kRows][kPanels], TileRows rows, const Element* pa
   }
 }
 
-/// sums[row][panel] += the products over depth, which is even for bfloat16 panels.
-template <class V, int kRows, int kPanels, typename Element>
+inline constexpr std::int64_t kAheadBytes = 1024;  ///< of prefetches
+
+/// sums[row][panel] += the products over depth, which is even for bfloat16 panels. kStreams: panels come from
+/// memory, not from a cache, and are asked for ahead.
+template <class V, int kRows, int kPanels, bool kStreams = false, typename Element>
 inline void add_products(V (&sums)[kRows][kPanels], TileRows rows, const Element* panel,
                          std::int64_t panel_stride, std::int64_t depth) {
   constexpr int kSteps = steps_of(static_cast<const Element*>(nullptr));
   for (std::int64_t k = 0; k < depth; k += kSteps) {
+    if constexpr (kStreams) {
+      for (int p = 0; p < kPanels; ++p) {
+        const Element* line = panel + p * panel_stride + k * kPanelColumns;
+        __builtin_prefetch(reinterpret_cast<const char*>(line) + kAheadBytes);
+      }
+    }
     add_step<V, 0>(sums, rows, panel, panel_stride, k);
     if constexpr (kSteps == 2) add_step<V, 1>(sums, rows, panel, panel_stride, k);
   }
@@ -69,12 +78,12 @@ inline void clear_sums(V (&sums)[kRows][kPanels]) {
 }
 
 /// out[row][column] = (add ? out[row][column] : 0) + sum over depth.
-template <class V, int kRows, int kPanels, typename Element>
+template <class V, int kRows, int kPanels, bool kStreams = false, typename Element>
 inline void tile(TileRows rows, const Element* panel, std::int64_t panel_stride, std::int64_t depth,
                  float* out, std::int64_t out_stride, bool add) {
   V sums[kRows][kPanels];
   clear_sums(sums);
-  add_products(sums, rows, panel, panel_stride, depth);
+  add_products<V, kRows, kPanels, kStreams>(sums, rows, panel, panel_stride, depth);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
