@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include "base/check.h"
+
 namespace sextant::kernels {
 namespace {
 
@@ -37,17 +39,24 @@ ThreadTeam::~ThreadTeam() {
 }
 
 void ThreadTeam::work(std::size_t worker) {
-  for (std::int64_t index = next_.fetch_add(1); index < count_; index = next_.fetch_add(1))
-    (*body_)(index, worker);
+  constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
+  const auto has_more = [](std::uint64_t claims) { return (claims & kIndexMask) < claims >> kIndexBits; };
+  while (has_more(claims_.load(std::memory_order_acquire))) {
+    // Whichever round the claim falls into: its count came with it, and it is not over before this is done.
+    const std::uint64_t claim = claims_.fetch_add(1, std::memory_order_acq_rel);
+    if (!has_more(claim)) return;
+    (*body_)(static_cast<std::int64_t>(claim & kIndexMask), worker);
+    const std::uint64_t done = done_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    if (done == claim >> kIndexBits) done_.notify_one();
+  }
 }
 
 void ThreadTeam::help(std::size_t worker) {
   for (std::uint32_t seen = 0;;) {
     wait_until(round_, [&](std::uint32_t round) { return round != seen; });
-    ++seen;
+    seen = round_.load(std::memory_order_acquire);
     if (stop_.load()) return;
     work(worker);
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
   }
 }
 
@@ -57,14 +66,14 @@ void ThreadTeam::run(std::int64_t count, const Body& body) {
     for (std::int64_t index = 0; index < count; ++index) body(index, 0);
     return;
   }
+  SEXTANT_CHECK_LE(count, (std::int64_t{1} << kIndexBits) - 1);
   body_ = &body;
-  count_ = count;
-  next_.store(0);
-  busy_.store(static_cast<std::uint32_t>(helpers_.size()));
+  done_.store(0, std::memory_order_relaxed);
+  claims_.store(static_cast<std::uint64_t>(count) << kIndexBits, std::memory_order_release);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
   work(0);
-  wait_until(busy_, [](std::uint32_t busy) { return busy == 0; });
+  wait_until(done_, [&](std::uint32_t done) { return done == static_cast<std::uint32_t>(count); });
 }
 
 }  // namespace sextant::kernels

@@ -23,18 +23,21 @@ class ThreadTeam {
 
   using Body = std::function<void(std::int64_t index, std::size_t worker)>;
   /// Calls body(index, worker) once for every index in [0, count), worker in [0, threads()); indices are
-  /// handed out in order to whoever is free. Returns when all are done, and what they wrote is visible.
+  /// handed out in order to whoever is free. Returns when all are done, and what they wrote is visible. A
+  /// helper that the system gives no processor takes no index, and nobody waits for it.
+  /// REQUIRES: count below 2^24.
   void run(std::int64_t count, const Body& body);
 
  private:
+  /// What is handed out: the round's count and the next index, so that a claim tells both at once.
+  static constexpr int kIndexBits = 24;
   void work(std::size_t worker);
   void help(std::size_t worker);
 
-  const Body* body_ = nullptr;
-  std::int64_t count_ = 0;
-  std::atomic<std::int64_t> next_{0};
-  std::atomic<std::uint32_t> round_{0};  ///< raised once for each run; helpers wait for it
-  std::atomic<std::uint32_t> busy_{0};   ///< helpers that have not finished this round
+  const Body* body_ = nullptr;  ///< of the round; stays while an index of it is claimed and not done
+  std::atomic<std::uint64_t> claims_{0};  ///< count << kIndexBits | next index
+  std::atomic<std::uint32_t> done_{0};    ///< indices of the round
+  std::atomic<std::uint32_t> round_{0};   ///< raised once for each run; helpers wait for it
   std::atomic<bool> stop_{false};
   std::vector<std::thread> helpers_;
 };

@@ -209,6 +209,48 @@ class DamagedGguf(ModelTest):
                 self.fault(metadata=self.metadata | change)
 
 
+class Offline(ModelTest):
+    """`bench --offline`: what a step must do is counted, how long it takes is measured."""
+
+    SHAPE = "layers=2,hidden=256,heads=4,ffn=512,vocabulary=1000"
+
+    def command_for(self, model, *more):
+        return ("bench", "--offline", "--model", str(model), "--repeats", "1", "--threads", "1", *more)
+
+    def test_operations_and_bytes_can_be_counted_by_hand(self):
+        document = self.json_of(*self.command_for(self.SHAPE, "--context", "64", "--batch", "1,4", "--prefill", "3"))
+        layer = 3 * 256 * 256 + 256 * 256 + 2 * 512 * 256 + 512 * 256
+        first, second = document["decode"]
+        self.assertEqual((first["batch"], second["batch"], first["context"]), (1, 4, 64))
+        self.assertEqual(first["operations"], 2 * (2 * layer + 1000 * 256) + 2 * 4 * 256 * 65)
+        # bfloat16; the head is padded to 63 panels of 16; keys and values of 65 positions.
+        self.assertEqual(first["bytes"], 2 * (2 * layer + 63 * 16 * 256) + 2 * 2 * 256 * 2 * 65)
+        self.assertEqual(second["bytes"] - first["bytes"], 3 * 2 * 2 * 256 * 2 * 65)
+        prefill = document["prefill"][0]
+        self.assertEqual(prefill["operations"], 2 * (3 * 2 * layer + 1000 * 256) + 2 * 4 * 256 * (1 + 2 + 3))
+        for point, tokens in ((first, 1), (second, 4), (prefill, 3)):
+            self.assertAlmostEqual(point["tokens_per_s"] * point["step_s"]["median"], tokens, places=6)
+            self.assertGreater(point["limit_s"], 0)
+
+    def test_a_folder_a_gguf_file_and_a_config_alone(self):
+        plain.write_checkpoint(self.folder, plain.Model(), "llama")
+        path = self.gguf(plain.gguf_metadata("llama"), plain.gguf_tensors(plain.Model()))
+        for model in (self.folder, path, self.folder / "config.json"):
+            text = self.text_of(*self.command_for(model, "--context", "8"))
+            self.assertRegex(text, r"1 threads, \w+, float32; 1 repeats")
+            self.assertRegex(text, r"batch +context +tokens/s")
+
+    def test_faults_say_what_to_do(self):
+        cases = {"is missing: give a model's folder": ("bench", "--offline"),
+                 "'depth=3' is no part of a shape": self.command_for("layers=2,depth=3"),
+                 "vocabulary: is missing": self.command_for("layers=2,hidden=256,heads=4,ffn=512"),
+                 "there is no 'nowhere'": self.command_for("nowhere"),
+                 "is no instruction set": self.command_for(self.SHAPE, "--isa", "sse9")}
+        for words, command in cases.items():
+            with self.subTest(words):
+                self.assertIn(words, self.fault_of(*command))
+
+
 class SmolLm2(ModelTest):
     """A real model in Q4_1 against reference results in float64."""
 
