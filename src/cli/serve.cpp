@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <semaphore.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -66,18 +67,22 @@ std::string text_of(const server::ServingSummary& s) {
                             s.url);
 }
 
-/// Both signals wait to be asked for. Before the first thread, as threads inherit it.
-sigset_t hold_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
+sem_t asked_to_end;
+
+/// The first signal asks; the second does what it does to any program. While the model is loaded, so does the
+/// first.
+void watch_signals() {
+  sem_init(&asked_to_end, 0, 0);
+  const auto handler = [](int) {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    sem_post(&asked_to_end);
+  };
+  std::signal(SIGINT, handler);
+  std::signal(SIGTERM, handler);
 }
 
 int run(Flags flags) {
-  const sigset_t signals = hold_signals();
   server::ServingOptions& options = flags.options;
   options.settings.admission = kAdmissions.at(flags.admission);
   options.settings.phase = kPhases.at(flags.phase);
@@ -89,13 +94,11 @@ int run(Flags flags) {
     options.api_keys.emplace_back(key);
   }
   server::Serving serving(options);
+  watch_signals();
   fmt::print("{}", flags.json ? document_of(serving.summary()).dump() + "\n" : text_of(serving.summary()));
   std::fflush(stdout);
-  int signal = 0;
-  sigwait(&signals, &signal);
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  while (sem_wait(&asked_to_end) != 0) {  // interrupted by the signal itself, perhaps
+  }
   fmt::print(stderr, "ending: waiting up to {:g} s for running requests\n", flags.drain_s);
   serving.drain(flags.drain_s);
   return kDone;
