@@ -105,6 +105,14 @@ void Generation::stop() {
 
 void Generation::reserve(const GenerationRequest& request, std::size_t prompts) {
   const std::size_t wanted = prompts * static_cast<std::size_t>(request.choices);
+  if (wanted > most_sequences_) {
+    throw RequestError(
+        {.status = 400,
+         .message = fmt::format("the request is {} sequences, and this server takes {} at a time; "
+                                "ask for fewer choices or in several requests",
+                                wanted, most_sequences_),
+         .param = "n"});
+  }
   std::size_t before = sequences_;
   do {
     if (before + wanted > most_sequences_) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "http/event_stream.h"
@@ -506,10 +507,25 @@ TEST(ServiceTest, SmallEndpoints) {
 
 TEST(ServiceTest, TooManySequencesAndShuttingDownAreSaid) {
   Served served(few_words(), {.most_sequences = 3});
-  const http::Response busy = served.post(kCompletions, R"({"prompt":"x","n":4})");
+  EXPECT_THAT(served.post(kCompletions, R"({"prompt":"x","n":4})").body, HasSubstr("takes 3 at a time"));
+  auto first =
+      std::async(std::launch::async, [&] { return served.post(kCompletions, R"({"prompt":"x","n":2})"); });
+  ASSERT_TRUE(soon([&] { return served.engine.submitted().size() == 2; }));
+  http::Client client;
+  const http::Response busy =
+      client
+          .send({.url = fmt::format("http://127.0.0.1:{}/v1/completions", served.port()),
+                 .body = R"({"prompt":"x","n":2})"})
+          .response;
   EXPECT_EQ(busy.status, 429);
   EXPECT_EQ(http::find_header(busy.headers, "Retry-After"), "1");
   EXPECT_THAT(busy.body, HasSubstr(R"("type":"rate_limit_error")"));
+  for (const engine::Submit& submit : served.engine.submitted()) {
+    const engine::TokenEvent last{
+        .id = submit.id, .has_token = true, .token = kHi, .finish = Finish::kLength};
+    served.engine.deliver({&last, 1});
+  }
+  EXPECT_EQ(first.get().status, 200);
   served.engine.fail("the engine has failed: no memory");
   EXPECT_EQ(served.get("/health").status, 503);
   EXPECT_THAT(served.post(kCompletions, R"({"prompt":"x"})").body, HasSubstr("no memory"));

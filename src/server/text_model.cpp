@@ -8,7 +8,10 @@
 #include "base/file.h"
 #include "config/document.h"
 #include "server/api_error.h"
+#include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/tokenizer_json.h"
+#include "weights/gguf.h"
+#include "weights/mapped_file.h"
 
 namespace sextant::server {
 namespace {
@@ -47,6 +50,11 @@ bool mentions_thinking(const fs::path& folder) {
     if (text.find(kEndThink) != std::string::npos) return true;
   }
   return false;
+}
+
+bool gguf_has_tokenizer(const std::string& path) {
+  const weights::MappedFile file(path);
+  return tokenizer::has_gguf_tokenizer(weights::read_gguf(file.bytes(), path));
 }
 
 [[noreturn]] void refuse(std::string message, std::string param, std::string code = {}) {
@@ -123,14 +131,15 @@ TextModel load_text_model(const engine::ServedModel& served) {
   for (const std::int64_t id : served.end_ids) model.end_ids.push_back(static_cast<TokenId>(id));
   std::error_code ignored;
   const fs::path path = served.path;
-  const bool gguf = path.extension() == ".gguf";
+  const bool gguf = engine::is_gguf(served.path);
   const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
-  if (gguf || fs::is_regular_file(folder / "tokenizer.json", ignored)) {
-    model.tokenizer.emplace(tokenizer::load_tokenizer(gguf ? path.string() : folder.string()));
-  }
+  const std::string source = gguf ? path.string() : folder.string();
   model.no_chat_because = "the model has no chat template; use /v1/completions";
+  if (!fs::exists(path, ignored)) return model;  // a shape: no files
+  if (gguf ? gguf_has_tokenizer(source) : fs::is_regular_file(folder / "tokenizer.json", ignored)) {
+    model.tokenizer.emplace(tokenizer::load_tokenizer(source));
+  }
   if (model.tokenizer) {
-    const std::string source = gguf ? path.string() : folder.string();
     try {
       model.chat.emplace(tokenizer::load_chat_template(source));
       model.template_tokens = tokenizer::template_tokens(source);
