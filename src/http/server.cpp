@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -168,6 +169,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void parse() {
+    // Some clients end a body with an empty line that belongs to nothing (RFC 9112, section 2.2).
+    if (!parser_->some) received_.erase(0, std::min(received_.find_first_not_of("\r\n"), received_.size()));
     while (!received_.empty() && !parser_->is_done()) {
       error_code error;
       const std::size_t used = parser_->put(asio::buffer(received_), error);

@@ -133,7 +133,8 @@ TEST(Server, PipelinedRequestsAreAnsweredInOrder) {
     });
   });
   RawClient client(server.port());
-  client.send(get("/slow") + get("/one") + post("two") + "GET /end HTTP/1.1\r\nConnection: close\r\n\r\n");
+  client.send(get("/slow") + get("/one") + "\r\n" + post("two") + "\r\n" +
+              "GET /end HTTP/1.1\r\nConnection: close\r\n\r\n");
   const std::string all = client.rest();
   const auto slow = all.find("/slow");
   const auto one = all.find("/one");
