@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "base/error.h"
 #include "batching/test_rank.h"
 
@@ -235,9 +237,43 @@ TEST(Records, ATailThatWasCutOffIsLeftOutAndDamageIsNamed) {
   const std::string begin = record.substr(0, record.find("accept"));
   EXPECT_THAT(fault(begin + "accept x\n"), HasSubstr("file:3"));
   EXPECT_THAT(fault(begin + "nonsense\n"), HasSubstr("'nonsense'"));
+  EXPECT_THAT(fault(begin + "commit 1\n"), HasSubstr("does not follow"));
+  EXPECT_THAT(fault(begin + "accept -1\n"), HasSubstr("backwards"));
   EXPECT_THAT(fault(begin + "accept 1 2\n"), HasSubstr("more words"));
   EXPECT_THAT(fault(begin + "accept 1\ntable 0\n"), HasSubstr("no row"));
   EXPECT_THAT(fault(begin + "accept 1\ntable 99999999999\n"), HasSubstr("shorter"));
+}
+
+TEST(Records, NoDamageGetsPastTheReader) {
+  const std::string record = sample_record();
+  std::mt19937 engine(1);
+  std::int64_t refused = 0, different = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string damaged = record;
+    for (std::size_t changes = 1 + engine() % 3; changes > 0; --changes) {
+      const std::size_t place = engine() % damaged.size();
+      switch (engine() % 4) {
+        case 0:
+          damaged[place] = static_cast<char>('0' + engine() % 10);
+          break;
+        case 1:
+          damaged[place] = " \n-9ax"[engine() % 6];
+          break;
+        case 2:
+          damaged.erase(place, 1 + engine() % 40);
+          break;
+        default:
+          damaged.insert(place, damaged.substr(engine() % damaged.size(), engine() % 40));
+      }
+    }
+    try {
+      different += replay("file", damaged).different_line != 0 ? 1 : 0;
+    } catch (const base::UserError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(different, 100);
 }
 
 TEST(SettingsOfAScheduler, WhatCannotBeIsNamed) {

@@ -33,6 +33,9 @@ class Words {
     if (fault != std::errc() || end != text.data() + text.size() || text.empty()) {
       refuse(fmt::format("'{}' stands where a whole number should", text));
     }
+    // Sums and products of what is read stay far from overflow; as microseconds this is half a year.
+    constexpr std::int64_t kMost = std::int64_t{1} << 44;
+    if (value > kMost || value < -kMost) refuse(fmt::format("{} is no number of a record", value));
     return value;
   }
   void operator()(bool& value) { value = integer() != 0; }
@@ -41,7 +44,9 @@ class Words {
   template <typename T>
     requires std::is_enum_v<T>
   void operator()(T& value) {
-    value = static_cast<T>(integer());
+    const std::int64_t number = integer();
+    if (number < 0 || number >= static_cast<std::int64_t>(kReasons)) refuse("a word of a list is unknown");
+    value = static_cast<T>(number);
   }
   template <typename T>
   void operator()(std::vector<T>& values) {
@@ -70,6 +75,9 @@ class Words {
   std::string_view rest_;
 };
 
+/// What a line may begin with, as far as a tick has come.
+enum class Stage { kAccept, kEvents, kVerdict, kPlans, kPlan, kOutcomes };
+
 class Replayer {
  public:
   void line(Words words) {
@@ -78,21 +86,18 @@ class Replayer {
       if (word != "settings") words.refuse("the settings are missing");
       return begin(words);
     }
-    if (word == "accept") {
+    if (stage_ == Stage::kAccept && word == "accept") {
       words(now_us_);
+      if (now_us_ < before_us_) words.refuse("time runs backwards");
+      before_us_ = now_us_;
       events_.clear();
-    } else if (word == "request") {
-      request(words);
-    } else if (word == "abort") {
-      events_.emplace_back(Abort{words.integer()});
-    } else if (word == "stop") {
-      events_.emplace_back(StopText{words.integer()});
-    } else if (word == "shutdown") {
-      events_.emplace_back(Shutdown{});
+      stage_ = Stage::kEvents;
+    } else if (stage_ == Stage::kEvents && word != "table") {
+      event(word, words);
     } else {
       decision(word, words);
     }
-    if (word != "plan") words.require_end();
+    words.require_end();
   }
   const Replay& result() const { return result_; }
 
@@ -103,7 +108,25 @@ class Replayer {
     each_field(words, settings);
     words.require_end();
     require_sane(settings);
+    // Its books are made anew here: 64 million tokens are more than any rank has held.
+    if (settings.cache.blocks > (1 << 22) || settings.cache.state_slots > (1 << 22)) {
+      words.refuse("the cache is larger than can be replayed");
+    }
     rank_.emplace(settings, static_cast<std::size_t>(index));
+  }
+
+  void event(std::string_view word, Words& words) {
+    if (word == "request") {
+      request(words);
+    } else if (word == "abort") {
+      events_.emplace_back(Abort{words.integer()});
+    } else if (word == "stop") {
+      events_.emplace_back(StopText{words.integer()});
+    } else if (word == "shutdown") {
+      events_.emplace_back(Shutdown{});
+    } else {
+      words.refuse(fmt::format("'{}' is no event", word));
+    }
   }
 
   void request(Words& words) {
@@ -115,37 +138,52 @@ class Replayer {
   }
 
   void decision(std::string_view word, Words& words) {
-    if (word == "table") {
+    if (stage_ == Stage::kEvents && word == "table") {
       rank_->accept(events_, now_us_);
       words(reports_);
       if (reports_.size() <= rank_->index()) words.refuse("the table has no row of this rank");
       compare(words, reports_[rank_->index()] == rank_->report(), "another report");
-    } else if (word == "verdict") {
+      stage_ = Stage::kVerdict;
+    } else if (stage_ == Stage::kVerdict && word == "verdict") {
       Verdict verdict;
       each_field(words, verdict);
       compare(words, verdict == rank_->plan(reports_),
               fmt::format("verdict '{}'", name_of(rank_->verdict().reason)));
-    } else if (word == "plans") {
+      stage_ = Stage::kPlans;
+    } else if (stage_ == Stage::kPlans && word == "plans") {
       words(plans_);
       if (plans_.size() <= rank_->index()) words.refuse("the table has no row of this rank");
       compare(words, plans_[rank_->index()] == rank_->plan_report(), "another plan report");
-    } else if (word == "plan") {
+      stage_ = Stage::kPlan;
+    } else if (stage_ == Stage::kPlan && word == "plan") {
       plan(words);
-    } else if (word == "outcome") {
+      stage_ = Stage::kOutcomes;
+    } else if (stage_ == Stage::kOutcomes && word == "outcome") {
       each_field(words, outcomes_.emplace_back());
-    } else if (word == "commit") {
-      rank_->commit({.tick = rank_->scheduler().current().tick,
-                     .outcomes = std::exchange(outcomes_, {}),
-                     .duration_us = words.integer()});
-      ++result_.ticks;
+    } else if (stage_ == Stage::kOutcomes && word == "commit") {
+      commit(words);
+      stage_ = Stage::kAccept;
     } else {
-      words.refuse(fmt::format("'{}' begins no line of a record", word));
+      words.refuse(fmt::format("'{}' does not follow the line before", word));
     }
+  }
+
+  void commit(Words& words) {
+    const BatchPlan& plan = rank_->scheduler().current();
+    auto outcome = outcomes_.begin();
+    for (const Segment& segment : plan.segments) {
+      if (!segment.samples) continue;
+      if (outcome == outcomes_.end() || outcome++->id != segment.id) words.refuse("an outcome is missing");
+    }
+    if (outcome != outcomes_.end()) words.refuse("there are more outcomes than were asked for");
+    rank_->commit(
+        {.tick = plan.tick, .outcomes = std::exchange(outcomes_, {}), .duration_us = words.integer()});
+    ++result_.ticks;
   }
 
   void plan(Words& words) {
     const BatchPlan& plan = rank_->settle(plans_);
-    for (int i = 0; i < 4; ++i) words.integer();
+    for (int i = 0; i < 4; ++i) words.integer();  // tick, kind, segments and tokens are in the hash
     const std::string own = fmt::format("{:016x}", hash_of(plan));
     compare(words, words.word() == own, "plan " + own);
     result_.hash = mix(result_.hash, hash_of(plan));
@@ -158,6 +196,8 @@ class Replayer {
   }
 
   std::optional<Rank> rank_;
+  Stage stage_ = Stage::kAccept;
+  std::int64_t before_us_ = 0;
   std::int64_t now_us_ = 0;
   std::vector<Event> events_;
   std::vector<RankReport> reports_;

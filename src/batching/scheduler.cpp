@@ -23,6 +23,10 @@ std::int64_t positions_of(const Settings& settings) {
   return model > 0 ? std::min(model, cache) : cache;
 }
 
+std::int64_t tokens_of(const Request& request) {
+  return request.prompt.empty() ? request.prompt_tokens : static_cast<std::int64_t>(request.prompt.size());
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const Settings& settings, HashFunction hash)
@@ -56,9 +60,10 @@ std::vector<Progress> Scheduler::accept(std::span<const Event> events, std::int6
 Fault Scheduler::fault_of(const Request& request) const {
   if (shutdown_) return Fault::kDraining;
   if (sequences_.contains(request.id)) return Fault::kRepeatedId;
-  if (request.prompt_tokens <= 0) return Fault::kEmpty;
+  const std::int64_t tokens = tokens_of(request);
+  if (tokens <= 0) return Fault::kEmpty;
   const std::int64_t drawn = request.max_new_tokens > 0 ? 1 : 0;
-  if (request.prompt_tokens > max_positions_ - drawn) return Fault::kTooLong;
+  if (tokens > max_positions_ - drawn) return Fault::kTooLong;
   return Fault::kNone;
 }
 
@@ -71,6 +76,7 @@ void Scheduler::submit(const Request& request, std::vector<Progress>& progress) 
   }
   Sequence sequence{.request = request};
   Request& own = sequence.request;
+  own.prompt_tokens = tokens_of(request);
   sequence.tokens = std::exchange(own.prompt, {});
   sequence.known = !sequence.tokens.empty();
   own.max_new_tokens = std::clamp<std::int64_t>(own.max_new_tokens, 0, max_positions_ - own.prompt_tokens);

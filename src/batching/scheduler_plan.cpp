@@ -5,31 +5,9 @@
 // segment in this plan yet, and what a plan has published is always computed by it.
 #include <algorithm>
 
-#include "base/check.h"
-#include "base/error.h"
 #include "batching/scheduler.h"
 
 namespace sextant::batching {
-
-void require_sane(const Settings& settings) {
-  const auto require = [](bool holds, const char* flag, const char* message) {
-    if (!holds) throw base::UserError({flag}, {}, message);
-  };
-  const CacheSpec& cache = settings.cache;
-  require(settings.seats > 0, "--max-num-seqs", "must be at least 1");
-  require(settings.step_tokens > 0, "--max-num-batched-tokens", "must be at least 1");
-  require(settings.max_positions >= 0, "--max-model-len", "must not be negative");
-  require(cache.block_tokens > 0, "--block-tokens", "must be at least 1");
-  require(cache.blocks > 0, "--kv-cache-bytes", "has no room for a single block; give more");
-  require(settings.ageing_us > 0, "--ageing-ms", "must be positive");
-  require(settings.prefill_every_ticks > 0, "prefill_every_ticks", "must be at least 1");
-  require(cache.checkpoint_interval_tokens % cache.block_tokens == 0, "checkpoint_interval_tokens",
-          "must be a multiple of the tokens of a block");
-  for (std::size_t i = 1; i < settings.price.points.size(); ++i) {
-    const auto& [a, b] = std::pair(settings.price.points[i - 1], settings.price.points[i]);
-    require(a.tokens < b.tokens && a.us <= b.us, "price", "must ascend");
-  }
-}
 
 const BatchPlan& Scheduler::plan(const Verdict& verdict) {
   plan_ = {.tick = tick_++};
