@@ -285,7 +285,7 @@ struct Told {
 /// compared to the last bit: they are functions of all logits.
 std::map<SequenceId, Told> tell(Executor& executor, const TickOptions& options,
                                 const std::vector<std::vector<Submit>>& batches,
-                                batching::Counters* counters = nullptr) {
+                                EngineCounters* counters = nullptr) {
   Ticker ticker(executor, options);
   std::map<SequenceId, Told> told;
   std::int64_t now_us = 0;
@@ -305,7 +305,7 @@ std::map<SequenceId, Told> tell(Executor& executor, const TickOptions& options,
       ticker.accept({}, ++now_us);
     } while (ticker.has_work());
   }
-  if (counters != nullptr) *counters = ticker.scheduler().counters();
+  if (counters != nullptr) *counters = ticker.counters();
   return told;
 }
 
@@ -339,6 +339,25 @@ TEST_F(OneAnswer, DoesNotShowHowThePromptWasCutAndWhoElseWasThere) {
   }
 }
 
+TEST_F(OneAnswer, DoesNotShowThatStepsWereCutInTwoHalves) {
+  using batching::SplitPolicy;
+  for (const SplitPolicy policy :
+       {SplitPolicy::kTokenMidpoint, SplitPolicy::kRequestBoundary, SplitPolicy::kBalanced}) {
+    CpuExecutor executor = small_model(kSmallCache);
+    TickOptions options{.settings = {.step_tokens = 60}};
+    options.settings.agreement.overlap = {
+        .mode = batching::OverlapMode::kAll, .policy = policy, .min_prefill_tokens = 2};
+    Submit same_prompt = question_;
+    same_prompt.id = 3;
+    EngineCounters counters;
+    const std::map<SequenceId, Told> told =
+        tell(executor, options, {{ask(1, random_prompt(50, 2)), question_, same_prompt}}, &counters);
+    EXPECT_EQ(told.at(0), alone_);
+    EXPECT_EQ(told.at(3), alone_);
+    EXPECT_GE(counters.overlap_decisions.at("overlapped"), 24);
+  }
+}
+
 TEST_F(OneAnswer, DoesNotShowThatItsPromptWasInTheCache) {
   CpuExecutor executor = small_model(kSmallCache);
   Submit again = question_;
@@ -359,10 +378,10 @@ TEST_F(OneAnswer, DoesNotShowThatItWasPreempted) {
   for (const bool prefix_cache : {true, false}) {
     // 12 blocks: both prompts have 5, and together grow to 13.
     CpuExecutor executor = small_model({.block_tokens = 16, .blocks = 12});
-    batching::Counters counters;
+    EngineCounters counters;
     const std::map<SequenceId, Told> told = tell(executor, {.settings = {.prefix_cache = prefix_cache}},
                                                  {{ask(1, random_prompt(75, 2), 40), question_}}, &counters);
-    EXPECT_GE(counters.preemptions, 1);
+    EXPECT_GE(counters.scheduler.preemptions, 1);
     EXPECT_EQ(told.at(0), alone_);
   }
 }
