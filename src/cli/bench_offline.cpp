@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "cli/bench.h"
 #include "engine/speed.h"
-#include "kernels/host.h"
 
 namespace sextant::cli {
 namespace {
@@ -164,7 +163,7 @@ int bench_offline(const BenchFlags& shared, const OfflineFlags& flags) {
       .repeats = flags.repeats};
   const engine::SpeedReport report = engine::measure_speed(source.model, *source.tensors, options);
   Json document = {{"model", shared.model},
-                   {"processor", kernels::processor_name()},
+                   {"processor", report.processor},
                    {"isa", kernels::name_of(isa)},
                    {"threads", options.cpu.threads},
                    {"dtype", options.cpu.type == kernels::ElementType::kFloat32 ? "float32" : "bfloat16"},

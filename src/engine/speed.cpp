@@ -190,7 +190,7 @@ SpeedReport measure_speed(const ServedModel& model, const TensorSource& source, 
                           const std::function<void(const SpeedPoint&)>& on_point) {
   Measurement measurement(model, source, options);
   const kernels::StolenTime stolen;
-  SpeedReport report;
+  SpeedReport report{.processor = kernels::processor_name(), .points = {}};
   const auto take = [&](SpeedPoint point) {
     report.points.push_back(std::move(point));
     if (on_point) on_point(report.points.back());

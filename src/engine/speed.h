@@ -58,8 +58,9 @@ struct SpeedPoint {
 };
 
 struct SpeedReport {
+  std::string processor;
   std::vector<SpeedPoint> points;
-  double stolen_share = 0.0;
+  double stolen_share = 0.0;  ///< processor time that the host took away meanwhile
 };
 
 /// Prefills each prompt alone, in steps of at most step_tokens; decodes a token of each batch at each

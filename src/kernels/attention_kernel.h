@@ -92,10 +92,22 @@ class Attend {
     const std::int64_t low = seen_first > key ? (seen_first - key) / kPanelColumns : 0;
     const std::int64_t high =
         seen_last < key + kKeyBlock ? (seen_last - key) / kPanelColumns : kKeyGroups - 1;
-    for (std::int64_t group = low; group <= high; ++group)
+    for (std::int64_t group = low; group <= high; ++group) {
+      ask_ahead(key + kKeyBlock + group * kPanelColumns);
       score(key + group * kPanelColumns, group, begin, end);
+    }
     for (std::int64_t q = begin; q < end; ++q) soften(key, q);
     weigh(key, low, high, begin, end);
+  }
+
+  /// Keys and values of a group of the next block. Blocks lie anywhere, so nothing but this fetches them
+  /// early.
+  void ask_ahead(std::int64_t key) const {
+    if (key >= task_.first_position + task_.rows) return;
+    constexpr std::int64_t kLine = 64;
+    const auto* from = reinterpret_cast<const char*>(group_of(key));
+    const std::int64_t bytes = 2 * kPanelColumns * width_ * static_cast<std::int64_t>(sizeof(Element));
+    for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
   }
 
   void score(std::int64_t key, std::int64_t group, std::int64_t begin, std::int64_t end) {
