@@ -93,29 +93,28 @@ class Attend {
     const std::int64_t high =
         seen_last < key + kKeyBlock ? (seen_last - key) / kPanelColumns : kKeyGroups - 1;
     for (std::int64_t group = low; group <= high; ++group) {
-      ask_ahead(key + kKeyBlock + group * kPanelColumns);
       score(key + group * kPanelColumns, group, begin, end);
     }
     for (std::int64_t q = begin; q < end; ++q) soften(key, q);
     weigh(key, low, high, begin, end);
   }
 
-  /// Keys and values of a group of the next block. Blocks lie anywhere, so nothing but this fetches them
-  /// early.
-  void ask_ahead(std::int64_t key) const {
-    if (key >= task_.first_position + task_.rows) return;
-    constexpr std::int64_t kLine = 64;
-    const auto* from = reinterpret_cast<const char*>(group_of(key));
-    const std::int64_t bytes = 2 * kPanelColumns * width_ * static_cast<std::int64_t>(sizeof(Element));
-    for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
+  /// Bytes from a group to the one in its place in the next block, which nothing else fetches early: blocks
+  /// lie anywhere. 0 behind the last.
+  std::int64_t ahead_of(std::int64_t key) const {
+    if (key + kKeyBlock >= task_.first_position + task_.rows) return 0;
+    return reinterpret_cast<const char*>(group_of(key + kKeyBlock)) -
+           reinterpret_cast<const char*>(group_of(key));
   }
 
   void score(std::int64_t key, std::int64_t group, std::int64_t begin, std::int64_t end) {
     const Element* keys = group_of(key);
+    const std::int64_t ahead = ahead_of(key);
     for (std::int64_t q = begin; q < end; q += V::kTileRows) {
       const int rows = end - q < V::kTileRows ? static_cast<int>(end - q) : V::kTileRows;
-      tile_of<V, V::kTileRows, 1>(rows, TileRows{scratch_.queries + q * width_, width_, 1}, keys, 0, width_,
-                                  scratch_.scores + q * kKeyBlock + group * kPanelColumns, kKeyBlock, false);
+      tile_of<V, V::kTileRows, 1, true>(rows, TileRows{scratch_.queries + q * width_, width_, 1}, keys, 0,
+                                        width_, scratch_.scores + q * kKeyBlock + group * kPanelColumns,
+                                        kKeyBlock, false, ahead);
     }
   }
 
@@ -162,11 +161,17 @@ class Attend {
     }
   }
 
+  struct Groups {
+    const Element* values[kKeyGroups] = {};
+    std::int64_t ahead[kKeyGroups] = {};
+  };
+
   /// values = values * shrink + the block's weighted values, over groups [low, high].
   void weigh(std::int64_t key, std::int64_t low, std::int64_t high, std::int64_t begin, std::int64_t end) {
-    const Element* groups[kKeyGroups] = {};
+    Groups groups;
     for (std::int64_t group = low; group <= high; ++group) {
-      groups[group] = group_of(key + group * kPanelColumns) + kPanelColumns * width_;
+      groups.values[group] = group_of(key + group * kPanelColumns) + kPanelColumns * width_;
+      groups.ahead[group] = ahead_of(key + group * kPanelColumns);
     }
     for (std::int64_t q = begin; q < end; q += V::kTileRows) {
       const int rows = end - q < V::kTileRows ? static_cast<int>(end - q) : V::kTileRows;
@@ -177,7 +182,7 @@ class Attend {
 
   /// 16 columns of the values, from d on, of 1 to kMost queries from q on.
   template <int kMost>
-  void weigh_rows(int rows, std::int64_t q, std::int64_t d, const Element* const* groups, std::int64_t low,
+  void weigh_rows(int rows, std::int64_t q, std::int64_t d, const Groups& groups, std::int64_t low,
                   std::int64_t high) {
     if constexpr (kMost > 1) {
       if (rows < kMost) {
@@ -189,8 +194,9 @@ class Attend {
     V sums[kMost][1];
     clear_sums(sums);
     for (std::int64_t group = low; group <= high; ++group) {
-      add_products(sums, TileRows{weights + group * kPanelColumns, kKeyBlock, 1},
-                   groups[group] + d * kPanelColumns, 0, kPanelColumns);
+      add_products<V, kMost, 1, true>(sums, TileRows{weights + group * kPanelColumns, kKeyBlock, 1},
+                                      groups.values[group] + d * kPanelColumns, 0, kPanelColumns,
+                                      groups.ahead[group]);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kMost; ++r) {

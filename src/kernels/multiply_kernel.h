@@ -19,6 +19,7 @@ inline constexpr std::int64_t kDepthBlock = 256;
 inline constexpr std::int64_t kRowBlock = 192;      ///< 192 rows x 256 x 4 bytes: 192 KiB of activations
 inline constexpr std::int64_t kPanelsTogether = 8;  ///< whose sums for a row block stay in cache: 96 KiB
 inline constexpr std::int64_t kFewRows = 64;
+inline constexpr std::int64_t kAheadBytes = 1024;  ///< that few rows ask for while they use a line
 
 /// Copies rows [tile * kTileRows, …) into the order in which tiles read them: [depth][rows of the tile].
 template <class V, bool kRounded>
@@ -50,7 +51,7 @@ void few_rows_panels(const MultiplyTask& task, const Element* panel, float* out)
   for (std::int64_t k = 0; k < task.depth; k += kDepthBlock) {
     const std::int64_t depth = task.depth - k < kDepthBlock ? task.depth - k : kDepthBlock;
     tile<V, kRows, kPanels, true>(TileRows{x + k * kRows, 1, kRows}, panel + k * kPanelColumns, panel_stride,
-                                  depth, out, task.out_stride, k > 0);
+                                  depth, out, task.out_stride, k > 0, kAheadBytes);
   }
 }
 

@@ -48,19 +48,17 @@ inline void add_step(V (&sums)[kRows][kPanels], TileRows rows, const Element* pa
   }
 }
 
-inline constexpr std::int64_t kAheadBytes = 1024;  ///< of prefetches
-
-/// sums[row][panel] += the products over depth, which is even for bfloat16 panels. kStreams: panels come from
-/// memory, not from a cache, and are asked for ahead.
+/// sums[row][panel] += the products over depth, which is even for bfloat16 panels. kStreams: while a line
+/// of a panel is used, the one `ahead` bytes from it is asked for from memory.
 template <class V, int kRows, int kPanels, bool kStreams = false, typename Element>
 inline void add_products(V (&sums)[kRows][kPanels], TileRows rows, const Element* panel,
-                         std::int64_t panel_stride, std::int64_t depth) {
+                         std::int64_t panel_stride, std::int64_t depth, std::int64_t ahead = 0) {
   constexpr int kSteps = steps_of(static_cast<const Element*>(nullptr));
   for (std::int64_t k = 0; k < depth; k += kSteps) {
     if constexpr (kStreams) {
       for (int p = 0; p < kPanels; ++p) {
         const Element* line = panel + p * panel_stride + k * kPanelColumns;
-        __builtin_prefetch(reinterpret_cast<const char*>(line) + kAheadBytes);
+        __builtin_prefetch(reinterpret_cast<const char*>(line) + ahead);
       }
     }
     add_step<V, 0>(sums, rows, panel, panel_stride, k);
@@ -80,10 +78,10 @@ inline void clear_sums(V (&sums)[kRows][kPanels]) {
 /// out[row][column] = (add ? out[row][column] : 0) + sum over depth.
 template <class V, int kRows, int kPanels, bool kStreams = false, typename Element>
 inline void tile(TileRows rows, const Element* panel, std::int64_t panel_stride, std::int64_t depth,
-                 float* out, std::int64_t out_stride, bool add) {
+                 float* out, std::int64_t out_stride, bool add, std::int64_t ahead = 0) {
   V sums[kRows][kPanels];
   clear_sums(sums);
-  add_products<V, kRows, kPanels, kStreams>(sums, rows, panel, panel_stride, depth);
+  add_products<V, kRows, kPanels, kStreams>(sums, rows, panel, panel_stride, depth, ahead);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
@@ -95,16 +93,18 @@ inline void tile(TileRows rows, const Element* panel, std::int64_t panel_stride,
 }
 
 /// The same for 1 to kMost rows.
-template <class V, int kMost, int kPanels, typename Element>
+template <class V, int kMost, int kPanels, bool kStreams = false, typename Element>
 inline void tile_of(int count, TileRows rows, const Element* panel, std::int64_t panel_stride,
-                    std::int64_t depth, float* out, std::int64_t out_stride, bool add) {
+                    std::int64_t depth, float* out, std::int64_t out_stride, bool add,
+                    std::int64_t ahead = 0) {
   if constexpr (kMost > 1) {
     if (count < kMost) {
-      tile_of<V, kMost - 1, kPanels>(count, rows, panel, panel_stride, depth, out, out_stride, add);
+      tile_of<V, kMost - 1, kPanels, kStreams>(count, rows, panel, panel_stride, depth, out, out_stride, add,
+                                               ahead);
       return;
     }
   }
-  tile<V, kMost, kPanels>(rows, panel, panel_stride, depth, out, out_stride, add);
+  tile<V, kMost, kPanels, kStreams>(rows, panel, panel_stride, depth, out, out_stride, add, ahead);
 }
 
 }  // namespace sextant::kernels
