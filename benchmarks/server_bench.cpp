@@ -20,7 +20,7 @@
 #include "server/service.h"
 #include "stream_clients.h"
 
-namespace sextant::bench {
+namespace sextant::server_bench {
 namespace {
 
 constexpr std::int64_t kMostTicks = 1 << 20;
@@ -176,20 +176,20 @@ void run(const Setting& setting) {
 }
 
 }  // namespace
-}  // namespace sextant::bench
+}  // namespace sextant::server_bench
 
 int main(int argc, char** argv) {
-  using sextant::bench::Setting;
+  using sextant::server_bench::Setting;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (argc >= 3) {
-    sextant::bench::run({.streams = static_cast<std::size_t>(std::atol(argv[1])),
-                         .rate = std::atof(argv[2]),
-                         .seconds = argc > 3 ? std::atof(argv[3]) : 5});
+    sextant::server_bench::run({.streams = static_cast<std::size_t>(std::atol(argv[1])),
+                                .rate = std::atof(argv[2]),
+                                .seconds = argc > 3 ? std::atof(argv[3]) : 5});
     return 0;
   }
   for (const Setting& setting :
        {Setting{200, 50, 5}, Setting{1000, 50, 5}, Setting{2000, 10, 5}, Setting{64, 0, 5}}) {
-    sextant::bench::run(setting);
+    sextant::server_bench::run(setting);
   }
   return 0;
 }

@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace sextant::bench {
+namespace sextant::server_bench {
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -99,4 +99,4 @@ void StreamClients::take(Stream& stream, double arrival_s) {
   stream.text.erase(0, used);
 }
 
-}  // namespace sextant::bench
+}  // namespace sextant::server_bench

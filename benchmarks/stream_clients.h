@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace sextant::bench {
+namespace sextant::server_bench {
 
 using Moments = std::vector<std::atomic<double>>;  ///< of tick i, in seconds of the steady clock
 
@@ -53,4 +53,4 @@ class StreamClients {
   std::thread thread_;
 };
 
-}  // namespace sextant::bench
+}  // namespace sextant::server_bench

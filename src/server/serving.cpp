@@ -11,6 +11,7 @@
 #include "engine/cpu_executor.h"
 #include "engine/loop.h"
 #include "engine/memory_plan.h"
+#include "engine/speed.h"
 #include "http/server.h"
 #include "model/parameters.h"
 #include "server/engine_samples.h"
@@ -94,7 +95,9 @@ struct Serving::State {
 Serving::Serving(const ServingOptions& options) : state_(std::make_unique<State>()) {
   State& state = *state_;
   ServingSummary& summary = state.summary;
-  const engine::ServedModel model = engine::read_served_model(options.model);
+  const engine::ServedModel model = engine::is_shape(options.model)
+                                        ? engine::model_of_shape(options.model)
+                                        : engine::read_served_model(options.model);
   TextModel text = load_text_model(model);
   text.names = options.names.empty() ? std::vector{options.model} : options.names;
   summary.name = text.names.front();
