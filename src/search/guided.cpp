@@ -82,9 +82,10 @@ bool Guided::deserves_trial(const Prediction& proposal, const Decision& own) con
   const auto says = [](const Trial& trial) { return speaks_of_point(trial.result.state); };
   if (std::ranges::none_of(state_.history, says)) return false;
   if (proposal.objective < options_.plausible_share * own.predicted.objective) return false;
+  if (best_of(state_.history) <= 0)
+    return state_.credit > 0 && proposal.probability_runs >= own.predicted.probability_runs;
   if (state_.credit > 0) return true;
-  return best_of(state_.history) > 0 && proposal.gain >= own.predicted.gain &&
-         proposal.objective >= own.predicted.objective;
+  return proposal.gain >= own.predicted.gain && proposal.objective >= own.predicted.objective;
 }
 
 std::optional<Decision> Guided::proposed(const Decision& own) {

@@ -9,8 +9,9 @@
 // stakes the proposer's credit: if its trial becomes the best so far and does better than the surrogate
 // expected of the candidate that it displaced, both by more than chance, the credit stands; if not, it is
 // lost, and from then on only proposals are run that promise as much. The first trial is the surrogate's: it
-// teaches most where the projection is highest. And until something has run, one promise is worth no more
-// than another, so that only credit buys a trial. So a proposer that is always wrong costs one trial, and one
+// teaches most where the projection is highest. Until
+// something has run, finding what runs comes first: credit then buys a trial only of what runs as probably as
+// the surrogate's own candidate. So a proposer that is always wrong costs one trial, and one
 // that is right is followed. Not even credit buys a trial of what is projected hopelessly slower: errors of
 // the projection between layouts of one model have bounds.
 //
