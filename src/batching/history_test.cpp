@@ -313,10 +313,7 @@ class History {
     if (first && ++overdue.ticks > ticks_to_advance(settings_) + 1) return "the first in order starves";
     const bool held = !group_.rank(i).verdict().prefill;
     const bool idle = tick.plans[i].segments.empty();
-    if (group_.scheduler(i).has_work() && idle && !held && overdue.idle++ > settings_.prefill_every_ticks) {
-      return "it idles with work";
-    }
-    if (!idle) overdue.idle = 0;
+    if (group_.scheduler(i).has_work() && idle && !held) return "it idles with work";
     return {};
   }
 
@@ -342,7 +339,6 @@ class History {
   struct Overdue {
     SequenceId id = -1;
     std::int64_t ticks = 0;
-    std::int64_t idle = 0;
   };
   Dice dice_;
   Settings settings_;

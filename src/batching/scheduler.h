@@ -162,6 +162,7 @@ class Scheduler {
 
   std::int64_t prefill_steps_allowed() const;
   void plan_prefill_first(bool may_prefill);
+  void plan_prompts(std::int64_t budget);
   void plan_mixed(bool may_prefill);
   std::int64_t prefill_budget_of_mixed(std::int64_t decoding) const;
   void plan_running(std::int64_t& prefill_budget, bool decodes, bool prefills);

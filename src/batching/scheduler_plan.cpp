@@ -43,18 +43,24 @@ std::int64_t Scheduler::prefill_steps_allowed() const {
 void Scheduler::plan_prefill_first(bool may_prefill) {
   const std::int64_t allowed = prefill_steps_allowed();
   const bool decode_is_due = allowed > 0 && prefill_steps_in_row_ >= allowed && decoding() > 0;
-  std::int64_t budget = settings_.step_tokens;
-  if (may_prefill && !decode_is_due) {
-    plan_running(budget, false, true);
-    admit(budget);
-  }
-  if (plan_.segments.empty()) plan_running(budget, true, false);
+  if (may_prefill && !decode_is_due) plan_prompts(settings_.step_tokens);
+  std::int64_t none = 0;
+  if (plan_.segments.empty()) plan_running(none, true, false);
+  // What decodes may lack blocks that only others can give back.
+  if (plan_.segments.empty() && may_prefill && decode_is_due) plan_prompts(settings_.step_tokens);
+}
+
+void Scheduler::plan_prompts(std::int64_t budget) {
+  plan_running(budget, false, true);
+  admit(budget);
 }
 
 void Scheduler::plan_mixed(bool may_prefill) {
   std::int64_t budget = may_prefill ? prefill_budget_of_mixed(decoding()) : 0;
   plan_running(budget, true, may_prefill);
   admit(budget);
+  // Nothing decodes for want of blocks: no time between tokens is to be kept.
+  if (plan_.segments.empty() && may_prefill) plan_prompts(settings_.step_tokens);
 }
 
 std::int64_t Scheduler::prefill_budget_of_mixed(std::int64_t decoding) const {
@@ -67,17 +73,15 @@ std::int64_t Scheduler::prefill_budget_of_mixed(std::int64_t decoding) const {
   return steps_since_prefill_ + 1 >= settings_.prefill_every_ticks ? least : 0;
 }
 
-/// One pass over what is admitted. The order is looked up anew for each, as a preemption removes from its
-/// end.
+/// One pass over what is admitted. A preemption removes from the end of the order, never the one at hand.
 void Scheduler::plan_running(std::int64_t& prefill_budget, bool decodes, bool prefills) {
-  for (auto it = running_.begin(); it != running_.end();) {
+  for (auto it = running_.begin(); it != running_.end(); ++it) {
     Sequence& sequence = *it->second;
     if (sequence.prefilling && prefills) {
       prefill_budget -= plan_chunk(sequence, prefill_budget);
     } else if (!sequence.prefilling && decodes) {
       plan_token(sequence);
     }
-    ++it;
   }
 }
 

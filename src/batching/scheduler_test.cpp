@@ -155,7 +155,6 @@ TEST(Plans, ASlidingWindowNeedsNoMoreBlocksThanItFills) {
 }
 
 TEST(Plans, WithoutTokenIdsNothingIsFoundAgain) {
-  Alone rank(settings_of(16, 64));
   Request first = request(1, 32, 1);
   first.prompt.clear();  // as a simulator submits
   Rank simulated(settings_of(16, 64));
