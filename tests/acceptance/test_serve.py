@@ -356,7 +356,7 @@ class Lifetime(ProgramTest):
                                      (("--isa", "abacus"), "--isa")):
                 with self.subTest(arguments):
                     self.assertIn(words, self.fault_of(*model, *arguments))
-        self.assertIn("no folder", self.fault_of("serve", "--model", "nowhere"))
+        self.assertIn("--model: there is no .nowhere.", self.fault_of("serve", "--model", "nowhere").replace("'", "."))
         self.assertIn("safetensors", self.fault_of("serve", "--model", str(self.folder)))
 
 
