@@ -20,10 +20,9 @@ echo "\$ sextant serve --model $model --served-model-name smollm2 --port $port &
 "$sextant" serve --model "$model" --served-model-name smollm2 --port "$port" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
-for _ in $(seq 300); do
-  curl -fs "http://127.0.0.1:$port/health" >/dev/null && break
+until curl -fs "http://127.0.0.1:$port/health" >/dev/null; do  # weights are being read
   kill -0 "$server" 2>/dev/null || { echo "demo: the server ended before it served" >&2; exit 1; }
-  sleep 0.1
+  sleep 0.2
 done
 
 question='{"role": "user", "content": "Name three colours of the sky."}'
