@@ -408,10 +408,10 @@ struct Server::State {
     });
   }
 
-  static void tick(Loop& loop) {
+  void tick(Loop& loop) {
     loop.ticker.expires_after(kTick);
-    loop.ticker.async_wait([&loop](error_code error) {
-      if (error) return;
+    loop.ticker.async_wait([this, &loop](error_code error) {
+      if (error || shared.closing) return;  // cancel() does not reach a tick that is about to run
       const auto now = Clock::now();
       const std::vector<std::shared_ptr<Connection>> all(loop.connections.begin(), loop.connections.end());
       for (const auto& connection : all) connection->tick(now);
@@ -449,7 +449,7 @@ Server::Server(ServerOptions options, Handler handler) : state_(std::make_unique
   state_->listen();
   state_->accept();
   for (const auto& loop : state_->loops) {
-    State::tick(*loop);
+    state_->tick(*loop);
     loop->thread = std::thread([loop = loop.get()] { loop->context.run(); });
   }
 }
