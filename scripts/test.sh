@@ -72,7 +72,7 @@ export -f build run_ctest format_check fuzz_smoke
 
 step "setup" 600 scripts/setup.sh || finish
 step "release build" 1800 bash -c 'build release' || finish
-step "release tests" 900 bash -o pipefail -c 'run_ctest release "$logs/release"'
+step "release tests" 1200 bash -o pipefail -c 'run_ctest release "$logs/release"'
 step "includes" 30 python3 scripts/check_includes.py
 step "format" 60 bash -o pipefail -c format_check
 step "sanitizer build" 2400 bash -c 'build debug' &&
