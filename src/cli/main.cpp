@@ -36,8 +36,9 @@ std::string argument_fault(const CLI::App* app, const CLI::Error& error) {
   }
   const std::vector<std::string> unexpected = app->remaining(true);
   const std::string hint = unexpected.empty() ? "" : base::did_you_mean(unexpected.front(), names);
-  return fmt::format("error: {}{}\nRun `sextant{}{} --help` for the arguments.\n", base::printable(error.what()), base::printable(hint),
-                     chosen == nullptr ? "" : " ", chosen == nullptr ? "" : chosen->get_name());
+  return fmt::format("error: {}{}\nRun `sextant{}{} --help` for the arguments.\n",
+                     base::printable(error.what()), base::printable(hint), chosen == nullptr ? "" : " ",
+                     chosen == nullptr ? "" : chosen->get_name());
 }
 
 int run(int argc, char** argv) {

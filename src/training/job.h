@@ -20,8 +20,8 @@ struct Job {
   std::shared_ptr<const cluster::Cluster> cluster;
   parallel::Layout layout;
   layers::Software software;
-  std::string backend;                ///< "primus", "megatron-core", "torchtitan"
-  std::string backend_version;        ///< "0.15"; empty = the newest known
+  std::string backend;          ///< "primus", "megatron-core", "torchtitan"
+  std::string backend_version;  ///< "0.15"; empty = the newest known
   /// Layers measured on one node, in the place of the cost model's; null: the cost model's.
   std::shared_ptr<const MeasuredTerms> measured;
   std::vector<std::string> warnings;  ///< what importers assumed or found odd, each a sentence
