@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "base/error.h"
 #include "base/thread_pool.h"
 #include "base/units.h"
 #include "cli/command.h"
@@ -88,7 +89,14 @@ int run(Flags flags) {
   options.settings.phase = kPhases.at(flags.phase);
   options.settings.prefix_cache = !flags.no_prefix_cache;
   options.settings.max_step_us = flags.max_itl_ms * 1000;
-  for (const std::string& key : flags.api_keys) options.api_keys.emplace_back(key);
+  for (const std::string& key : flags.api_keys) {
+    if (key.empty()) throw base::UserError({"--api-key"}, {}, "is empty; give a key, or leave the flag out");
+    options.api_keys.emplace_back(key);
+  }
+  for (const std::string& name : options.names) {
+    if (name.empty())
+      throw base::UserError({"--served-model-name"}, {}, "is empty; give a name, or leave the flag out");
+  }
   if (const char* key = std::getenv("SEXTANT_API_KEY");
       key != nullptr && flags.api_keys.empty() && *key != '\0') {
     options.api_keys.emplace_back(key);
@@ -161,7 +169,9 @@ void add_serve(CLI::App& app, Action& action) {
       "Then:    curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", "
       "\"content\": \"Hi\"}]}'\n"
       "SIGINT and SIGTERM end it when running requests are done.");
-  command->add_option("--model", options.model, "folder with config.json, safetensors and tokenizer.json")
+  command
+      ->add_option("--model", options.model,
+                   "folder with config.json, safetensors and tokenizer.json, or a GGUF file")
       ->required();
   command->add_option("--host", options.host, "address to listen on; 0.0.0.0: all of this machine");
   command->add_option("--port", options.port, "port to listen on; 0: any that is free")

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "config/document.h"
+#include "engine/memory_plan.h"
 #include "kernels/host.h"
 #include "kernels/limits.h"
 #include "kernels/panels.h"
@@ -46,6 +48,17 @@ class Measurement {
         machine_(options.cpu.isa, options.cpu.threads),
         reads_(machine_.team) {}
 
+  /// Of the cache, for the largest of all points.
+  static std::int64_t blocks_needed(const SpeedOptions& options) {
+    std::int64_t blocks = 0;
+    for (const std::int64_t tokens : options.prefills) blocks = std::max(blocks, blocks_of(tokens));
+    for (const std::int64_t context : options.contexts) {
+      for (const std::int64_t batch : options.batches)
+        blocks = std::max(blocks, batch * blocks_of(context + 1));
+    }
+    return blocks;
+  }
+
   SpeedPoint prefill(std::int64_t tokens, const LibrarySeconds& library) {
     SpeedPoint point{.prefill = true, .context = tokens};
     point.operations =
@@ -78,13 +91,7 @@ class Measurement {
 
   static CpuOptions with_cache(const SpeedOptions& options) {
     CpuOptions cpu = options.cpu;
-    cpu.cache = {};
-    for (const std::int64_t tokens : options.prefills)
-      cpu.cache.blocks = std::max(cpu.cache.blocks, blocks_of(tokens));
-    for (const std::int64_t context : options.contexts) {
-      for (const std::int64_t batch : options.batches)
-        cpu.cache.blocks = std::max(cpu.cache.blocks, batch * blocks_of(context + 1));
-    }
+    cpu.cache = {.blocks = blocks_needed(options)};
     return cpu;
   }
 
@@ -185,9 +192,27 @@ ServedModel model_of_shape(const std::string& shape) {
   return served_model_of(document, shape);
 }
 
+namespace {
+
+void require_memory(const ServedModel& model, const SpeedOptions& options) {
+  CpuOptions one = options.cpu;
+  one.cache = {.blocks = 1};
+  const double wanted = static_cast<double>(CpuExecutor::cache_bytes(model, one)) *
+                        static_cast<double>(Measurement::blocks_needed(options));
+  const auto available = available_bytes();
+  if (!available || wanted <= static_cast<double>(*available)) return;
+  throw base::UserError(
+      {"--batch and --context"}, {},
+      fmt::format("need {} for keys and values, and {} are available; lower them", base::format_bytes(wanted),
+                  base::format_bytes(static_cast<double>(*available))));
+}
+
+}  // namespace
+
 SpeedReport measure_speed(const ServedModel& model, const TensorSource& source, const SpeedOptions& options,
                           const LibrarySeconds& library,
                           const std::function<void(const SpeedPoint&)>& on_point) {
+  require_memory(model, options);
   Measurement measurement(model, source, options);
   const kernels::StolenTime stolen;
   SpeedReport report{.processor = kernels::processor_name(), .points = {}};

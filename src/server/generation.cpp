@@ -242,6 +242,14 @@ void Generation::count_token(Job& job, std::size_t choice, const engine::TokenEv
   if (event.has_token) ++job.usage.completion_tokens;
 }
 
+/// Characters that a token of a prompt has in its text. A control token that the tokenizer put there, such as
+/// one that begins every text, has none.
+std::size_t characters_in(const EncodedPrompt& prompt, TokenId id, const TextModel& model) {
+  const std::string bytes = token_bytes(model, id);
+  const bool control = model.tokenizer && model.tokenizer->token_bytes().is_special(id);
+  return control && !prompt.text.contains(bytes) ? 0 : characters_of(bytes);
+}
+
 /// The prompt as the beginning of its answer.
 Delta Generation::echo_of(const Job& job, std::size_t choice, const engine::TokenEvent& event) const {
   const EncodedPrompt& prompt = job.prompts[job.choices[choice].prompt];
@@ -255,7 +263,7 @@ Delta Generation::echo_of(const Job& job, std::size_t choice, const engine::Toke
       report.logprob = event.prompt_logprobs[i - 1].chosen.logprob;
       report.top = event.prompt_logprobs[i - 1].top;
     }
-    offset += characters_of(token_bytes(model_, prompt.ids[i]));
+    offset += characters_in(prompt, prompt.ids[i], model_);
     delta.tokens.push_back(std::move(report));
   }
   return delta;

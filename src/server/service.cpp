@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text.h"
+
 namespace sextant::server {
 namespace {
 
@@ -123,9 +125,9 @@ void Service::refuse(const ApiError& error, const http::Responder& responder) {
 
 bool Service::may_ask(const http::ServerRequest& request) const {
   if (options_.api_keys.empty()) return true;
-  constexpr std::string_view kBearer = "Bearer ";
+  constexpr std::string_view kBearer = "bearer ";  // the scheme's case does not matter: RFC 9110, 11.1
   const std::string given = http::find_header(request.headers, "Authorization").value_or("");
-  if (!given.starts_with(kBearer)) return false;
+  if (base::lower_case(given.substr(0, kBearer.size())) != kBearer) return false;
   bool accepted = false;
   for (const http::Secret& key : options_.api_keys) {
     accepted =

@@ -13,6 +13,7 @@
 #include "engine/memory_plan.h"
 #include "engine/speed.h"
 #include "http/server.h"
+#include "kernels/panels.h"
 #include "model/parameters.h"
 #include "server/engine_samples.h"
 #include "server/service.h"
@@ -57,6 +58,11 @@ struct Serving::State {
                            .threads = options.threads,
                            .cache = {.block_tokens = options.settings.cache.block_tokens, .blocks = 1},
                            .vocabulary_limit = vocabulary_limit};
+    if (cpu.cache.block_tokens % kernels::kPanelColumns != 0) {
+      throw base::UserError(
+          {"--block-tokens"}, {},
+          fmt::format("{} is no multiple of {}", cpu.cache.block_tokens, kernels::kPanelColumns));
+    }
     const std::int64_t weights_bytes = model::count_parameters(model.architecture).total() *
                                        static_cast<std::int64_t>(kernels::bytes_of(cpu.type));
     const engine::CacheNeeds needs{

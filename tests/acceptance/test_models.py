@@ -232,6 +232,9 @@ class Offline(ModelTest):
             self.assertAlmostEqual(point["tokens_per_s"] * point["step_s"]["median"], tokens, places=6)
             self.assertGreater(point["limit_s"], 0)
 
+    def test_more_than_memory_holds_is_refused_before_it_is_asked_for(self):
+        self.assertIn("lower them", self.fault_of(*self.command_for(self.SHAPE, "--batch", "16000000", "--context", "100000")))
+
     def test_a_folder_a_gguf_file_and_a_config_alone(self):
         plain.write_checkpoint(self.folder, plain.Model(), "llama")
         path = self.gguf(plain.gguf_metadata("llama"), plain.gguf_tensors(plain.Model()))

@@ -353,6 +353,9 @@ class Lifetime(ProgramTest):
                                      (("--kv-cache-bytes", "100"), "--kv-cache-bytes: a block of 16 tokens takes"),
                                      (("--kv-cache-bytes", "99TiB"), "--kv-cache-bytes: 101376.00 GiB exceed"),
                                      (("--host", "256.1.1.1"), "--host: '256.1.1.1' is no address"),
+                                     (("--block-tokens", "17"), "--block-tokens: 17 is no multiple of 16"),
+                                     (("--api-key", ""), "--api-key: is empty"),
+                                     (("--served-model-name", ""), "--served-model-name: is empty"),
                                      (("--isa", "abacus"), "--isa")):
                 with self.subTest(arguments):
                     self.assertIn(words, self.fault_of(*model, *arguments))
