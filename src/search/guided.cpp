@@ -83,7 +83,8 @@ bool Guided::deserves_trial(const Prediction& proposal, const Decision& own) con
   if (std::ranges::none_of(state_.history, says)) return false;
   if (proposal.objective < options_.plausible_share * own.predicted.objective) return false;
   if (best_of(state_.history) <= 0)
-    return state_.credit > 0 && proposal.probability_runs >= own.predicted.probability_runs;
+    return state_.credit > 0 &&
+           proposal.probability_runs >= options_.running_share * own.predicted.probability_runs;
   if (state_.credit > 0) return true;
   return proposal.gain >= own.predicted.gain && proposal.objective >= own.predicted.objective;
 }

@@ -10,8 +10,8 @@
 // expected of the candidate that it displaced, both by more than chance, the credit stands; if not, it is
 // lost, and from then on only proposals are run that promise as much. The first trial is the surrogate's: it
 // teaches most where the projection is highest. Until
-// something has run, finding what runs comes first: credit then buys a trial only of what runs as probably as
-// the surrogate's own candidate. So a proposer that is always wrong costs one trial, and one
+// something has run, finding what runs comes first: credit then buys a trial only of what runs about as
+// probably as the surrogate's own candidate. So a proposer that is always wrong costs one trial, and one
 // that is right is followed. Not even credit buys a trial of what is projected hopelessly slower: errors of
 // the projection between layouts of one model have bounds.
 //
@@ -45,6 +45,8 @@ struct GuidedOptions {
   /// A proposal's trial has won when it is better than expected by more than this share: trials of one layout
   /// differ by about as much (docs/accuracy.md).
   double winning_share = 0.02;
+  /// Until something has run: a proposal must run with this share of the probability of the surrogate's own.
+  double running_share = 0.65;
   /// A proposal that is expected to reach less than this share of the surrogate's own candidate is passed
   /// over: the largest errors of the projection between layouts of one model are about 30 %
   /// (docs/accuracy.md).
