@@ -1,36 +1,14 @@
 #include "bench/streaming_server.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include "http/test_socket.h"
 
 namespace sextant::bench {
-namespace {
-
-/// The next request on the connection; empty: there is none.
-std::string read_request(int connection) {
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const std::size_t end = text.find("\r\n\r\n");
-    if (end != std::string::npos) {
-      const std::size_t length = text.find("Content-Length: ");
-      const std::size_t body =
-          length == std::string::npos ? 0 : std::strtoul(text.c_str() + length + 16, nullptr, 10);
-      if (text.size() >= end + 4 + body) return text;
-    }
-    const ssize_t count = ::recv(connection, buffer, sizeof buffer, 0);
-    if (count <= 0) return "";
-    text.append(buffer, static_cast<std::size_t>(count));
-  }
-}
-
-}  // namespace
 
 void Served::send(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -52,16 +30,9 @@ void Served::event(const std::string& data) {
 void Served::end_stream() { send("0\r\n\r\n"); }
 
 StreamingServer::StreamingServer(std::function<void(Served&)> answer) : answer_(std::move(answer)) {
-  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(listener_, 1024) != 0 ||
-      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    std::abort();
-  }
-  port_ = ntohs(address.sin_port);
+  const http::Listener listener = http::listen_on_loopback(1024);
+  listener_ = listener.socket;
+  port_ = listener.port;
   acceptor_ = std::jthread([this] {
     for (;;) {
       const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
@@ -89,8 +60,9 @@ StreamingServer::~StreamingServer() {
 }
 
 void StreamingServer::serve(int connection) {
-  for (std::string text = read_request(connection); !text.empty(); text = read_request(connection)) {
-    Served served(connection, std::move(text));
+  for (http::Received request = http::receive_request(connection); request.whole;
+       request = http::receive_request(connection)) {
+    Served served(connection, std::move(request.text));
     answer_(served);
     if (served.close_after) break;
   }
