@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "llm/json_text.h"
 #include "llm/route.h"
-#include "llm/schema.h"
 
 namespace sextant::llm {
 namespace {
@@ -575,110 +573,6 @@ TEST(Learn, RenamesDropsAndStepsDownOnlyWhatIsNamed) {
   // Refused under both names: nothing is left to try.
   EXPECT_FALSE(learn(fault(400, R"({"error":{"param":"max_completion_tokens","message":"unsupported"}})"),
                      next, chat, learned));
-}
-
-// ---- JSON in text
-
-TEST(FindJson, IsFoundInEveryWrapping) {
-  const std::string object = R"({"tp":4})";
-  for (const std::string& text :
-       {object, "```json\n" + object + "\n```", "```\n" + object + "\n```", "```JSON\n" + object + "\n```",
-        "```json\r\n" + object + "\r\n```\r\n", "Here it is:\n```json\n" + object + "\n```\nDone.",
-        "\xEF\xBB\xBF" + object, "\n\n  " + object + "\n", "~~~\n" + object + "\n~~~",
-        "<think>{\"tp\":2}?</think>" + object, "As in [1], I suggest " + object + ".", "```json\n" + object,
-        object + "\n" + object}) {
-    EXPECT_EQ(find_json(text).json, object) << text;
-  }
-}
-
-TEST(FindJson, CleanJsonPassesThroughUnchanged) {
-  const std::string text = "{ \"a\" : \"```json {1}\" ,\n \"b\": 1e2 }";
-  EXPECT_EQ(find_json(text).json, text);
-}
-
-TEST(FindJson, NothingIsGuessed) {
-  EXPECT_TRUE(find_json(R"({"proposals":[{"tp":4},{"tp":)").truncated);
-  EXPECT_TRUE(find_json("```json\n{\"proposals\":[{\"tp\":4}\n```").truncated);
-  EXPECT_THAT(find_json(R"({"tp":1} or {"tp":2})").problem, HasSubstr("2 different JSON values"));
-  EXPECT_THAT(find_json(R"({"tp":1,"tp":2})").problem, HasSubstr("twice"));
-  EXPECT_THAT(find_json(R"({"tp":4,})").problem, HasSubstr("not valid JSON"));
-  EXPECT_THAT(find_json("{'tp': 4}").problem, HasSubstr("not valid JSON"));
-  EXPECT_THAT(find_json("I cannot.").problem, HasSubstr("no JSON"));
-  EXPECT_THAT(find_json("").problem, HasSubstr("empty"));
-  EXPECT_EQ(find_json(std::string(100'000, '[')).json, "");
-}
-
-// ---- schemas
-
-TEST(Schema, ProblemsNamePlaceAndCure) {
-  const std::string schema =
-      R"({"type":"object","properties":{"items":{"type":"array","minItems":1,"items":{"$ref":"#/$defs/item"}}},"required":["items"],)"
-      R"("additionalProperties":false,"$defs":{"item":{"type":"object","properties":{"tp":{"type":"integer","enum":[1,2,4]},)"
-      R"("share":{"type":"number","minimum":0,"exclusiveMaximum":1}},"required":["tp"],"additionalProperties":false}}})";
-  EXPECT_THAT(schema_problems(schema, R"({"items":[{"tp":4,"share":0.5}]})"), IsEmpty());
-  EXPECT_THAT(schema_problems(schema, R"({"items":[{"tp":4.0}]})"), IsEmpty());
-  EXPECT_THAT(schema_problems(schema, R"({"items":[{"tp":3}]})"),
-              ElementsAre("$.items[0].tp: 3 is not one of 1, 2, 4"));
-  EXPECT_THAT(
-      schema_problems(schema, R"({"items":[{"tpp":4,"share":1}]})"),
-      ElementsAre("$.items[0]: \"tp\" is missing", "$.items[0]: unknown key \"tpp\"; did you mean tp?",
-                  "$.items[0].share: 1 is not below 1"));
-  EXPECT_THAT(schema_problems(schema, R"({"items":[]})"),
-              ElementsAre("$.items: has 0 items, at least 1 are needed"));
-  EXPECT_THAT(schema_problems(schema, R"({"items":"no"})"), ElementsAre("$.items: \"no\" is no array"));
-  EXPECT_THAT(schema_problems(R"({"type":["string","null"]})", "null"), IsEmpty());
-  EXPECT_THAT(schema_problems(R"({"anyOf":[{"type":"string"},{"const":1}]})", "2"), testing::SizeIs(1));
-  EXPECT_THAT(schema_problems(R"({"pattern":"a"})", "1")[0], HasSubstr("\"pattern\" is not supported"));
-  EXPECT_THAT(schema_problems(R"({"$ref":"#"})", "1"), testing::SizeIs(1));
-}
-
-// ---- names
-
-TEST(Resolve, SplitsAtTheFirstSlashAndKnowsBareNames) {
-  EXPECT_EQ(endpoint("openrouter/google/gemini-3").model, "google/gemini-3");
-  EXPECT_EQ(endpoint("claude-x").name(), "anthropic/claude-x");
-  EXPECT_EQ(endpoint("gpt-4.1").name(), "openai/gpt-4.1");
-  EXPECT_EQ(endpoint("ollama_chat/qwen3").provider, "ollama");
-}
-
-std::string refusal(const std::string& name, std::map<std::string, std::string> settings = {}) {
-  try {
-    const Endpoint endpoint = resolve(name, from_map(std::move(settings)));
-    require_address(endpoint);
-    require_key(endpoint);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
-
-TEST(Resolve, RefusalsSayWhatToDo) {
-  EXPECT_THAT(refusal("opnai/gpt-5"), HasSubstr("did you mean openai"));
-  EXPECT_THAT(refusal("bedrock/claude"), HasSubstr("litellm_proxy"));
-  EXPECT_THAT(refusal("some-model"), HasSubstr("names no provider"));
-  EXPECT_THAT(refusal("openai/"), HasSubstr("names no model"));
-  EXPECT_THAT(refusal("openai/gpt-5"), HasSubstr("OPENAI_API_KEY"));
-  EXPECT_THAT(refusal("openai_compatible/x"), HasSubstr("OPENAI_COMPATIBLE_API_BASE"));
-  EXPECT_THAT(refusal("openai/x", {{"OPENAI_API_KEY", "k"}, {"OPENAI_BASE_URL", "localhost:8000"}}),
-              HasSubstr("no base URL"));
-  const std::string broken_key = refusal("openai/x", {{"OPENAI_API_KEY", "abc\ndef"}});
-  EXPECT_THAT(broken_key, HasSubstr("OPENAI_API_KEY"));
-  EXPECT_THAT(broken_key, Not(HasSubstr("abc")));
-}
-
-TEST(Resolve, PlacesAreSearchedInOrderAndMayReferToTheEnvironment) {
-  const Lookup settings =
-      first_of({from_map({{"B", "first"}}), from_map({{"B", "second"}, {"GROQ_API_KEY", "os.environ/B"}})});
-  EXPECT_EQ(resolve("groq/x", settings).secret_headers.at(0).value.reveal(), "first");
-  EXPECT_EQ(resolve("groq/x", settings).key_source, "GROQ_API_KEY");
-}
-
-TEST(Resolve, AnotherServerUnderOpenAisNameGetsTheOldParameter) {
-  EXPECT_EQ(endpoint("openai/x").quirks.max_tokens_name, "max_completion_tokens");
-  EXPECT_EQ(endpoint("openai/x", {{"OPENAI_BASE_URL", "http://localhost:9/v1/"}}).quirks.max_tokens_name,
-            "max_tokens");
-  EXPECT_EQ(endpoint("openai/x", {{"OPENAI_BASE_URL", "http://localhost:9/v1/"}}).base_url,
-            "http://localhost:9/v1");
 }
 
 }  // namespace
